@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a retarget returns: the keys of a target skeleton, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..motion import quat
+from ..motion.skeleton import Skeleton
+from ..motion.take import Take
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PoseMotion:
+    """Motion of some bones away from their rest pose: exactly what pose bones store.
+
+    A bone's local transform is ``rest * basis``; these are the bases. Bones that are not listed keep whatever pose they have.
+
+    Parameters
+    ----------
+    name : str
+    times : (F,) array
+        Seconds.
+    bones : tuple of int
+        Target joints with rotations, K of them.
+    rotations : (F, K, 4) array
+        wxyz in each bone's own rest frame; neighbours in time have a dot product >= 0.
+    moving : tuple of int
+        Target joints with locations, M of them.
+    locations : (F, M, 3) array
+        Metres, in each bone's own rest frame, zero at rest.
+    rate : Fraction or None
+        Nominal rate of a uniform time axis.
+    curves : mapping from name to (F,) array
+        Scalar curves that travel with the pose.
+    notes : tuple of str
+        Warnings, one plain sentence each.
+    """
+
+    name: str
+    times: Array
+    bones: tuple[int, ...]
+    rotations: Array
+    moving: tuple[int, ...]
+    locations: Array
+    rate: Fraction | None = None
+    curves: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    notes: tuple[str, ...] = ()
+
+    def to_take(self, skeleton: Skeleton) -> Take:
+        """The whole pose as a take on ``skeleton``, every bone without keys at rest."""
+        f, n = len(self.times), len(skeleton)
+        rotations = np.empty((f, n, 4), order="F")
+        rotations[:] = skeleton.rest_rotations
+        bones = list(self.bones)
+        rotations[:, bones] = quat.mul(skeleton.rest_rotations[bones], self.rotations)
+        translations = np.empty((f, n, 3), order="F")
+        translations[:] = skeleton.rest_translations
+        moving = list(self.moving)
+        translations[:, moving] += quat.rotate(skeleton.rest_rotations[moving], self.locations)
+        return Take(self.name, skeleton, self.times, rotations, translations, rate=self.rate, source="retargeted", curves=self.curves)
