@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The words of the command line: what each verb takes, and its help."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Literal, NoReturn
+
+FORMATS: tuple[str, ...] = ("blend", "threejs", "bvh")
+UPS: tuple[str, ...] = ("x", "y", "z", "-x", "-y", "-z")
+UNITS: dict[str, float] = {"m": 1.0, "dm": 0.1, "cm": 0.01, "mm": 0.001, "inch": 0.0254, "foot": 0.3048}
+"""Names of units and their length in metres."""
+
+_EXAMPLES = """\
+examples:
+  mocap info walk.bvh
+  mocap convert walk.bvh run.bvh --character hero.glb --out finished
+  mocap convert walk.bvh --character hero.blend --out finished --fps source --formats blend
+  mocap demo
+
+exit codes: 0 all done; 1 a take failed (the others are still done); 2 the command was wrong
+"""
+
+_CONVERT_EXAMPLES = """\
+examples:
+  mocap convert walk.bvh --character hero.glb --out finished
+  mocap convert takes/*.bvh --character hero.blend --out finished --table hero.toml --json
+  mocap convert walk.bvh --character hero.vrm --out web --fps 30 --formats threejs
+
+Each take gets files of its own in DIR, named after it: walk.blend, walk.clip.json, walk.bvh.
+A failed take leaves none; the others are still done, and the exit code is 1.
+"""
+
+
+class Done(Exception):  # noqa: N818
+    """Parsing has ended the run: help was shown or the words were wrong."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one sentence; with ``--json`` it is an object."""
+
+    as_json = False
+
+    def error(self, message: str) -> NoReturn:
+        sentence = f"{message[:1].upper()}{message[1:]}".rstrip(".") + f". See: {self.prog} --help"
+        if _Parser.as_json:
+            print(json.dumps({"error": sentence}))
+        else:
+            print(sentence, file=sys.stderr)
+        raise Done(2)
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        if message:
+            print(message, file=sys.stderr, end="")
+        raise Done(status)
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """The command as a namespace with ``verb`` and that verb's values; :class:`Done` after help or an error."""
+    _Parser.as_json = "--json" in words
+    return _parser().parse_args(list(words))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="mocap",
+        description="Motion capture onto any humanoid character.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    from .. import __version__
+
+    parser.add_argument("--version", action="version", version=f"mocap {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_Parser)
+    _add_info(verbs)
+    _add_convert(verbs)
+    _add_demo(verbs)
+    return parser
+
+
+def _add_info(verbs: argparse._SubParsersAction[_Parser]) -> None:
+    p = verbs.add_parser(
+        "info",
+        help="say what is in motion files: takes, rate, unit, axes, and which joint is which",
+        description="Says what is in motion files, what was guessed, and which joint plays which role. Needs no Blender.",
+        allow_abbrev=False,
+    )
+    p.add_argument(
+        "files", nargs="+", metavar="FILE", help="motion files; a character file (.glb, .vrm, .blend, .fbx) is described briefly"
+    )
+    _add_reading(p)
+    p.add_argument("--json", action="store_true", help="one JSON object a take, one a line")
+    p.add_argument("--verbose", action="store_true", help="show every joint of every role")
+
+
+def _add_convert(verbs: argparse._SubParsersAction[_Parser]) -> None:
+    p = verbs.add_parser(
+        "convert",
+        help="put takes onto a character and write .blend, three.js and BVH files",
+        description="Puts each take onto the character and writes finished files.",
+        epilog=_CONVERT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    p.add_argument("takes", nargs="+", metavar="TAKE", help="motion files; every take in a file is converted")
+    p.add_argument(
+        "--character", required=True, metavar="FILE", help="the character: .blend, .glb, .gltf, .vrm or .fbx; it is read, never changed"
+    )
+    p.add_argument("--out", required=True, metavar="DIR", help="where the files go; the folder is created")
+    p.add_argument("--table", metavar="T.toml", help="a saved correction table, in place of the computed one")
+    p.add_argument(
+        "--fps",
+        type=_rate_choice,
+        default="scene",
+        metavar="source|scene|N",
+        help="rate of the keys, each on a whole frame: scene is the character file's (24 unless it is a .blend; the default), "
+        "source is the take's own, or a number such as 30, 29.97 or 30000/1001",
+    )
+    p.add_argument(
+        "--reference-frame",
+        type=_frame,
+        metavar="N",
+        help="the take's frame (the first is 0) that shows its reference pose, as a rule a T-pose",
+    )
+    _add_reading(p)
+    p.add_argument(
+        "--formats",
+        type=_formats,
+        default=FORMATS,
+        metavar="LIST",
+        help=f"what to write, with commas: {','.join(FORMATS)} (all of them by default)",
+    )
+    p.add_argument("--json", action="store_true", help="one JSON object a take, one a line, and nothing else on standard output")
+    p.add_argument("--verbose", action="store_true", help="show what Blender says while it works (on standard error)")
+
+
+def _add_demo(verbs: argparse._SubParsersAction[_Parser]) -> None:
+    p = verbs.add_parser(
+        "demo",
+        help="put a real walk onto a character that comes with it, and make a picture",
+        description="Puts a real walk onto a character that comes with it; writes a .blend, a three.js clip with its character, and a picture.",
+        allow_abbrev=False,
+    )
+    p.add_argument("--out", default="mocap-demo", metavar="DIR", help="where the files go (./mocap-demo by default)")
+    p.add_argument("--json", action="store_true", help="the result as one JSON object")
+    p.add_argument("--verbose", action="store_true", help="show what Blender says while it works (on standard error)")
+
+
+def _add_reading(p: argparse.ArgumentParser) -> None:
+    group = p.add_argument_group("when a file was read wrongly")
+    group.add_argument("--up", choices=UPS, help="the file's up axis (write --up=-y for a negative one)")
+    group.add_argument(
+        "--unit", type=_unit, metavar="UNIT", help=f"length of one of the file's units: {', '.join(UNITS)}, or metres as a number"
+    )
+    group.add_argument("--take-fps", type=_rate, metavar="N", help="the rate at which the take was recorded")
+
+
+def _rate(text: str) -> Fraction:
+    from ..motion.errors import MocapError
+    from ..motion.timeline import parse_rate
+
+    try:
+        return parse_rate(text)
+    except MocapError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _rate_choice(text: str) -> Fraction | Literal["source", "scene"]:
+    if text == "source" or text == "scene":
+        return text
+    return _rate(text)
+
+
+def _frame(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f'"{text}" is not a frame number; the first frame is 0')
+    return int(text)
+
+
+def _unit(text: str) -> float:
+    if text.lower() in UNITS:
+        return UNITS[text.lower()]
+    try:
+        metres = float(text)
+    except ValueError:
+        metres = 0.0
+    if not 1e-6 <= metres <= 1e6:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a unit of length; write {", ".join(UNITS)} or its metres, such as 0.01')
+    return metres
+
+
+def _formats(text: str) -> tuple[str, ...]:
+    wanted = [word.strip().lower() for word in text.split(",") if word.strip()]
+    unknown = [word for word in wanted if word not in FORMATS]
+    if unknown or not wanted:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a list of formats; choose from {", ".join(FORMATS)}')
+    return tuple(name for name in FORMATS if name in wanted)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files named on the command line -> takes."""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..motion.errors import FileError, MocapError
+
+if TYPE_CHECKING:
+    from ..motion.take import Take
+
+
+def expanded(words: Iterable[str]) -> list[Path]:
+    """The files that the words name, each once. A pattern that the shell has left (Windows' does) is expanded here."""
+    out: dict[str, Path] = {}
+    for word in words:
+        found = sorted(glob.glob(word)) if not os.path.exists(word) and glob.has_magic(word) else [word]
+        for name in found or [word]:
+            out.setdefault(os.path.abspath(name), Path(name))
+    return list(out.values())
+
+
+def read(path: Path, options: argparse.Namespace) -> list[Take]:
+    """Every take in ``path``; :class:`MocapError` when there is none or it cannot be read."""
+    from .. import formats
+
+    if path.is_dir():
+        raise FileError("This is a folder; name the files in it.", path)
+    try:
+        takes = formats.read(path, read_options(options))
+    except OSError as error:
+        raise FileError(f"The file cannot be read ({error.strerror or error}).", path) from None
+    except MemoryError:
+        raise FileError("The file asks for more memory than there is.", path) from None
+    if not takes:
+        raise MocapError(f"{path.name}: There is no take in this file.")
+    return takes
+
+
+def read_options(options: argparse.Namespace):  # noqa: ANN201
+    """The command's ``--up``, ``--unit`` and ``--take-fps`` as the formats' options."""
+    from ..formats import ReadOptions
+
+    return ReadOptions(up=options.up, unit=options.unit, rate=options.take_fps)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from mocap_addon import cli
+from mocap_addon.cli import arguments
+
+CONVERT = ["convert", "walk.bvh", "--character", "hero.glb", "--out", "x"]
+
+
+def test_defaults_of_convert():
+    o = arguments.parse(CONVERT)
+    assert (o.takes, o.character, o.out, o.table, o.fps, o.reference_frame) == (["walk.bvh"], "hero.glb", "x", None, "scene", None)
+    assert o.formats == ("blend", "threejs", "bvh") and not o.json
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("30", Fraction(30)),
+        ("29.97", Fraction(30000, 1001)),
+        ("30000/1001", Fraction(30000, 1001)),
+        ("source", "source"),
+        ("scene", "scene"),
+    ],
+)
+def test_rates(text, rate):
+    assert arguments.parse([*CONVERT, "--fps", text]).fps == rate
+
+
+def test_formats_are_a_list_in_a_fixed_order():
+    assert arguments.parse([*CONVERT, "--formats", "bvh, blend"]).formats == ("blend", "bvh")
+
+
+@pytest.mark.parametrize(("text", "metres"), [("cm", 0.01), ("inch", 0.0254), ("0.05644", 0.05644), ("M", 1.0)])
+def test_units(text, metres):
+    assert arguments.parse([*CONVERT, "--unit", text]).unit == metres
+
+
+WRONG = [
+    [],
+    ["bogus"],
+    ["info"],
+    ["convert"],
+    ["convert", "walk.bvh"],
+    ["convert", "walk.bvh", "--character", "hero.glb"],
+    [*CONVERT, "--fps", "0"],
+    [*CONVERT, "--fps", "fast"],
+    [*CONVERT, "--fps", "1/0"],
+    [*CONVERT, "--fps", "-30"],
+    [*CONVERT, "--formats", "fbx"],
+    [*CONVERT, "--formats", ","],
+    [*CONVERT, "--reference-frame", "1.5"],
+    [*CONVERT, "--reference-frame", "-1"],
+    [*CONVERT, "--unit", "parsec"],
+    [*CONVERT, "--unit", "nan"],
+    [*CONVERT, "--unit", "0"],
+    [*CONVERT, "--up", "w"],
+    [*CONVERT, "--bogus"],
+    [*CONVERT, "--charact", "y"],
+]
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_wrong_words_are_one_sentence_and_exit_2(words, capfd):
+    assert cli.main(words) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and len(err.strip().splitlines()) == 1 and "Traceback" not in err and err.strip().endswith("--help")
+
+
+def test_wrong_words_with_json_are_an_object(capfd):
+    assert cli.main([*CONVERT, "--json", "--fps", "x"]) == 2
+    out, err = capfd.readouterr()
+    assert set(json.loads(out)) == {"error"} and err == ""
+
+
+@pytest.mark.parametrize("words", [["--help"], ["info", "--help"], ["convert", "--help"], ["demo", "-h"], ["--version"]], ids=" ".join)
+def test_help_is_exit_0(words, capfd):
+    assert cli.main(words) == 0
+    out, err = capfd.readouterr()
+    assert out.strip() and err == ""
