@@ -9,7 +9,13 @@ The same verbs run as ``scripts/mocap VERB``, as ``blender --command mocap VERB`
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+
+    from .output import Output
 
 OK, FAILED, USAGE = 0, 1, 2
 INTERRUPTED = 130
@@ -53,7 +59,7 @@ def main(argv: Sequence[str] | None = None, *, ends_process: bool = False) -> in
         return FAILED
 
 
-def _verb(name: str):  # noqa: ANN202
+def _verb(name: str) -> Callable[[argparse.Namespace, Output], int]:
     if name == "info":
         from .info import run
     elif name == "convert":

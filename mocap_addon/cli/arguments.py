@@ -94,9 +94,7 @@ def _add_info(verbs: argparse._SubParsersAction[_Parser]) -> None:
         description="Says what is in motion files, what was guessed, and which joint plays which role. Needs no Blender.",
         allow_abbrev=False,
     )
-    p.add_argument(
-        "files", nargs="+", metavar="FILE", help="motion files; a character file (.glb, .vrm, .blend, .fbx) is described briefly"
-    )
+    p.add_argument("files", nargs="+", metavar="FILE", help="motion files; character files (.glb, .vrm, .blend, .fbx) are named as such")
     _add_reading(p)
     p.add_argument("--json", action="store_true", help="one JSON object a take, one a line")
     p.add_argument("--verbose", action="store_true", help="show every joint of every role")
@@ -112,9 +110,7 @@ def _add_convert(verbs: argparse._SubParsersAction[_Parser]) -> None:
         allow_abbrev=False,
     )
     p.add_argument("takes", nargs="+", metavar="TAKE", help="motion files; every take in a file is converted")
-    p.add_argument(
-        "--character", required=True, metavar="FILE", help="the character: .blend, .glb, .gltf, .vrm or .fbx; it is read, never changed"
-    )
+    p.add_argument("--character", required=True, metavar="FILE", help="the character: .blend, .glb, .gltf, .vrm or .fbx (never changed)")
     p.add_argument("--out", required=True, metavar="DIR", help="where the files go; the folder is created")
     p.add_argument("--table", metavar="T.toml", help="a saved correction table, in place of the computed one")
     p.add_argument(
@@ -129,7 +125,7 @@ def _add_convert(verbs: argparse._SubParsersAction[_Parser]) -> None:
         "--reference-frame",
         type=_frame,
         metavar="N",
-        help="the take's frame (the first is 0) that shows its reference pose, as a rule a T-pose",
+        help="the take's frame that shows its reference (T) pose; the first is 0",
     )
     _add_reading(p)
     p.add_argument(
@@ -147,7 +143,7 @@ def _add_demo(verbs: argparse._SubParsersAction[_Parser]) -> None:
     p = verbs.add_parser(
         "demo",
         help="put a real walk onto a character that comes with it, and make a picture",
-        description="Puts a real walk onto a character that comes with it; writes a .blend, a three.js clip with its character, and a picture.",
+        description="Puts a real walk onto a character that comes with it: a .blend, a three.js clip, a picture.",
         allow_abbrev=False,
     )
     p.add_argument("--out", default="mocap-demo", metavar="DIR", help="where the files go (./mocap-demo by default)")
@@ -158,9 +154,7 @@ def _add_demo(verbs: argparse._SubParsersAction[_Parser]) -> None:
 def _add_reading(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("when a file was read wrongly")
     group.add_argument("--up", choices=UPS, help="the file's up axis (write --up=-y for a negative one)")
-    group.add_argument(
-        "--unit", type=_unit, metavar="UNIT", help=f"length of one of the file's units: {', '.join(UNITS)}, or metres as a number"
-    )
+    group.add_argument("--unit", type=_unit, metavar="UNIT", help=f"what one unit of the file is: {', '.join(UNITS)}, or metres")
     group.add_argument("--take-fps", type=_rate, metavar="N", help="the rate at which the take was recorded")
 
 

@@ -40,11 +40,8 @@ class Output:
         """A fault of the program itself: still one sentence, the details on request."""
         if verbose:
             _complain("".join(traceback.format_exception(error)).rstrip())
-        what = " ".join(str(error).split())
-        self.failure(
-            f"The program failed ({type(error).__name__}{': ' if what else ''}{what}); run it with --verbose and report what it says.",
-            **known,
-        )
+        what = ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split()))))
+        self.failure(f"The program failed ({what}); run it with --verbose and report what it says.", **known)
 
     def abandon(self) -> None:
         """Nobody reads any more: let nothing be written at exit either."""
@@ -64,7 +61,7 @@ class Output:
             return
         aside = os.dup(2) if verbose else os.open(os.devnull, os.O_WRONLY)
         os.dup2(aside, 1)
-        # A replaced sys.stdout (a test's, a notebook's) does not lead to descriptor 1: results still go there, and Python's own prints aside.
+        # A replaced sys.stdout (a test's) does not lead to descriptor 1: results still go there, and Python's own prints aside.
         replaced = not _is_descriptor_1(self._text)
         if not replaced:
             self._own = os.fdopen(os.dup(saved), "wb")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..motion.errors import FileError, MocapError
 
 if TYPE_CHECKING:
+    from ..formats import ReadOptions
     from ..motion.take import Take
 
 
@@ -43,7 +44,7 @@ def read(path: Path, options: argparse.Namespace) -> list[Take]:
     return takes
 
 
-def read_options(options: argparse.Namespace):  # noqa: ANN201
+def read_options(options: argparse.Namespace) -> ReadOptions:
     """The command's ``--up``, ``--unit`` and ``--take-fps`` as the formats' options."""
     from ..formats import ReadOptions
 
