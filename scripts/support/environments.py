@@ -95,8 +95,9 @@ def uv() -> str:
         return found
     say(f"Setting up uv {UV_VERSION} in .tools ...")
     for python in _with_pip():
-        command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
-        done = subprocess.run([*command, "--target", str(folder), f"uv=={UV_VERSION}"], stdin=subprocess.DEVNULL, stdout=sys.stderr)
+        command = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-input", "--target", str(folder)]
+        environment = {**os.environ, "PIP_ROOT_USER_ACTION": "ignore"}
+        done = subprocess.run([*command, f"uv=={UV_VERSION}"], env=environment, stdin=subprocess.DEVNULL, stdout=sys.stderr)
         found = _uv_in(folder)
         if done.returncode == 0 and found:
             return found
@@ -109,7 +110,9 @@ def uv() -> str:
 
 def uv_environment(**more: str) -> Dict[str, str]:
     """The environment variables that uv runs with: another active environment must not lead it astray."""
-    drop = {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "UV_PYTHON", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "UV_SYSTEM_PYTHON"}
+    drop = {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "UV_PYTHON", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT"}
+    if sys.platform != "linux" or os.path.exists("/etc/ssl/certs/ca-certificates.crt"):
+        more.setdefault("UV_SYSTEM_CERTS", "true")  # the certificates that this machine trusts, a company's own among them
     return {**{k: v for k, v in os.environ.items() if k not in drop}, **more}
 
 
