@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Computing the correction table from two skeletons and their roles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..motion import quat
+from ..motion.errors import RigError
+from ..motion.skeleton import Skeleton
+from ..rig.roles import CHAIN_ROLES, FINGERS, ROLES, SIDES, RoleMap
+from ..rig.table import CorrectionTable, Row, Rule
+from .align import Body, align
+from .chains import match_chain
+from .frames import Pose, rest_pose, snapped_heading, to_character
+
+Array = NDArray[np.float64]
+
+_LIMB_NEXT = {"UpperArm": "LowerArm", "LowerArm": "Hand", "UpperLeg": "LowerLeg", "LowerLeg": "Foot"}
+_HINGES = {"LowerArm": ("UpperArm", "LowerArm", "Hand"), "LowerLeg": ("UpperLeg", "LowerLeg", "Foot")}
+_BENT = np.radians(5.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Bodies:
+    """Source and target in character axes: what both computing and applying a table start from."""
+
+    source: Body
+    target: Body
+    turns: Mapping[int, Array]
+
+    @classmethod
+    def of(cls, source: Pose, target: Pose, target_axes: Array | None = None) -> Bodies:
+        """``target_axes (4,)``: the rotation of the target's own space in the world (its object's), identity by default."""
+        a = to_character(source, quat.IDENTITY)
+        b = to_character(target, quat.IDENTITY if target_axes is None else target_axes)
+        snapped = snapped_heading(a)
+        b = quat.mul(quat.mul(snapped, quat.inv(a)), b)  # the two bodies stay aligned to each other
+        s, t = Body(source, snapped), Body(target, b)
+        return cls(s, t, align(s, t))
+
+
+def build_table(
+    source: Skeleton,
+    source_roles: RoleMap,
+    target: Skeleton,
+    target_roles: RoleMap,
+    *,
+    reference: Pose | None = None,
+    target_axes: Array | None = None,
+) -> CorrectionTable:
+    """Which target bone follows which source joint, with alignment and residuals.
+
+    Parameters
+    ----------
+    source, target : Skeleton
+    source_roles, target_roles : RoleMap
+        As :func:`mocap_addon.rig.match` gives them.
+    reference : Pose, optional
+        Another reference pose of the source than its rest pose.
+    target_axes : (4,) array, optional
+        Rotation of the target's own space in the world.
+
+    Raises
+    ------
+    RigError
+        When hips or left and right cannot be told.
+    """
+    rows: list[Row] = []
+    for role in ROLES:
+        rows.extend(_rows_of(role, source, source_roles, target, target_roles))
+    rows.sort(key=lambda row: target.index(row.target))
+    if not any(row.role == "hips" for row in rows):
+        raise RigError("The hips are not matched on both sides; set the hips bone in the table.")
+    table = CorrectionTable(
+        rows=tuple(rows),
+        source_family=source_roles.family,
+        target_family=target_roles.family,
+        unmapped_target=_unmapped(target, {row.target for row in rows}),
+        unmapped_source=_unmapped(source, {name for row in rows for name in row.source}),
+    )
+    return measured(table, source, target, reference=reference, target_axes=target_axes)
+
+
+def measured(
+    table: CorrectionTable, source: Skeleton, target: Skeleton, *, reference: Pose | None = None, target_axes: Array | None = None
+) -> CorrectionTable:
+    """The table with alignment, residual and hinge of every row computed anew (after an edit of sources or corrections)."""
+    bodies = bodies_of(table, source, target, reference=reference, target_axes=target_axes)
+    rows = [_measured_row(row, target, bodies) for row in table.rows]
+    return replace(table, rows=tuple(rows))
+
+
+def bodies_of(
+    table: CorrectionTable, source: Skeleton, target: Skeleton, *, reference: Pose | None = None, target_axes: Array | None = None
+) -> Bodies:
+    """Both bodies with the roles that the table's rows give them."""
+    source_roles, target_roles = roles_of(table, source, target)
+    pose = rest_pose(source, source_roles) if reference is None else replace(reference, roles=source_roles)
+    return Bodies.of(pose, rest_pose(target, target_roles), target_axes)
+
+
+def roles_of(table: CorrectionTable, source: Skeleton, target: Skeleton) -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[int, ...]]]:
+    """Role -> joints of both skeletons as the table's rows say. :class:`RigError` names a bone that is not there."""
+    source_roles: dict[str, tuple[int, ...]] = {}
+    target_roles: dict[str, tuple[int, ...]] = {}
+    for row in table.rows:
+        if row.target not in target:
+            raise RigError(f'The table\'s target bone "{row.target}" is not in the armature; match again or correct the row.')
+        for name in row.source:
+            if name not in source:
+                raise RigError(f'The table\'s source bone "{name}" (for {row.target}) is not in the take; match again or correct the row.')
+        target_roles[row.role] = (*target_roles.get(row.role, ()), target.index(row.target))
+        have = source_roles.get(row.role, ())
+        source_roles[row.role] = (*have, *(j for j in map(source.index, row.source) if j not in have))
+    return source_roles, target_roles
+
+
+def _rows_of(role: str, source: Skeleton, source_roles: RoleMap, target: Skeleton, target_roles: RoleMap) -> list[Row]:
+    chain_s, chain_t = source_roles.chain(role), target_roles.chain(role)
+    if not chain_s or not chain_t or role == "root":
+        return []
+    confidence = min(source_roles.confidence.get(role, 1.0), target_roles.confidence.get(role, 1.0))
+    pairs: list[tuple[tuple[int, ...], Rule, float]]
+    if role in CHAIN_ROLES:
+        pairs = match_chain(source, chain_s, target, chain_t)
+    else:
+        pairs = [((chain_s[min(i, len(chain_s) - 1)],), "copy", 0.0) for i in range(len(chain_t))]
+    return [
+        Row(
+            role=role,
+            target=target.names[joint],
+            source=tuple(source.names[s] for s in joints),
+            rule=rule,
+            blend=share,
+            movable=role == "hips",
+            confidence=round(confidence, 4),
+        )
+        for joint, (joints, rule, share) in zip(chain_t, pairs, strict=True)
+    ]
+
+
+def _unmapped(skeleton: Skeleton, mapped: set[str]) -> tuple[str, ...]:
+    return tuple(name for name in skeleton.names if name not in mapped)
+
+
+def _measured_row(row: Row, target: Skeleton, bodies: Bodies) -> Row:
+    joint = target.index(row.target)
+    turn = bodies.turns.get(joint, quat.IDENTITY)
+    corrected = quat.mul(correction_of(row), turn)
+    vector = np.degrees(quat.log(turn))
+    side, part = _side_part(row.role)
+    residual = float("nan")
+    if part in _LIMB_NEXT:
+        d = bodies.target.direction(row.role, f"{side}{_LIMB_NEXT[part]}")
+        s = bodies.source.direction(row.role, f"{side}{_LIMB_NEXT[part]}")
+        if d is not None and s is not None:
+            residual = _degrees_between(quat.rotate(corrected, d), s)
+    elif part == "Foot":
+        d, s = bodies.target.foot_heading(side), bodies.source.foot_heading(side)
+        if d is not None and s is not None:
+            turned = quat.rotate(corrected, d) * np.array([1.0, 1.0, 0.0])
+            residual = _degrees_between(turned, s)
+    return replace(
+        row,
+        alignment=(float(vector[0]), float(vector[1]), float(vector[2])),
+        residual=residual,
+        hinge=_hinge_error(side, part, corrected, bodies),
+    )
+
+
+def _hinge_error(side: str, part: str, turn: Array, bodies: Bodies) -> float:
+    """Degrees between the two hinge axes of a bent elbow or knee at the reference pose; NaN where either is straight."""
+    if part not in _HINGES:
+        return float("nan")
+    near, far, tip = (f"{side}{p}" for p in _HINGES[part])
+    axes: list[Array] = []
+    for body in (bodies.target, bodies.source):
+        u, v = body.direction(near, far), body.direction(far, tip)
+        if u is None or v is None or float(np.linalg.norm(np.cross(u, v))) < np.sin(_BENT):
+            return float("nan")
+        axes.append(np.cross(u, v))
+    return _degrees_between(quat.rotate(turn, axes[0]), axes[1])
+
+
+def correction_of(row: Row) -> Array:
+    """(4,): the row's correction as a rotation in character axes."""
+    return quat.from_euler(np.radians(np.asarray(row.correction, dtype=np.float64)), "XYZ")
+
+
+def passed_rolls(table: CorrectionTable, target: Skeleton, bodies: Bodies) -> dict[int, Array]:
+    """Target joint -> roll ``(4,)`` handed down to it: a roll of the forearm turns hand and fingers, a roll of the hand turns the fingers."""
+    out: dict[int, Array] = {}
+    rows = {row.role: row for row in table.rows}
+    for side in SIDES:
+        fingers = [j for finger in FINGERS for j in bodies.target.pose.roles.get(f"{side}{finger}", ())]
+        hands = list(bodies.target.pose.roles.get(f"{side}Hand", ()))
+        middle = next((f"{side}{f}" for f in ("Middle", "Index", "Ring") if bodies.target.pose.one(f"{side}{f}") is not None), None)
+        for part, tip, joints in (("LowerArm", f"{side}Hand", hands + fingers), ("Hand", middle, fingers)):
+            row = rows.get(f"{side}{part}")
+            if row is None or tip is None or not any(row.correction):
+                continue
+            d = bodies.target.direction(f"{side}{part}", tip)
+            if d is None or not d.any():
+                continue
+            axis = quat.rotate(bodies.turns.get(target.index(row.target), quat.IDENTITY), d)
+            roll = quat.swing_twist(correction_of(row), axis)[1]
+            for joint in joints:
+                out[joint] = quat.mul(roll, out[joint]) if joint in out else roll
+    return out
+
+
+def _side_part(role: str) -> tuple[str, str]:
+    for side in SIDES:
+        if role.startswith(side):
+            return side, role[len(side) :]
+    return "", role
+
+
+def _degrees_between(a: Array, b: Array) -> float:
+    return float(np.degrees(quat.angle(quat.between(a, b), quat.IDENTITY)))

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The transfer: a take's rotations onto a target skeleton, all frames at once.
+
+Derivation
+----------
+Global rotations in the world; ``S`` source joint, ``S0`` the same at the reference pose, ``T`` target bone, ``T0`` at rest. ``A`` and ``B`` turn the
+source's and the target's reference body upright, facing -Y (:mod:`.frames`), ``R`` is the alignment (:mod:`.align`), ``C`` the table's correction.
+
+    T(t) = A S(t) S0^-1 A^-1 . C R B T0                                                                        (1)
+
+The source turns away from its reference by ``S S0^-1`` in the world, by ``A S S0^-1 A^-1`` in character axes; the target does the same, starting from
+its corrected rest. Bone roll is part of ``T0`` on the far right: it never touches the motion. With ``G = S`` and ``K = S0^-1 A^-1 C R B T0``,
+constant per bone, this is ``T(t) = A G(t) K``. For a link that follows two (``blend``) or a whole chain (``chord``), ``G`` is
+the interpolated *delta* and ``K = A^-1 C R B T0``.
+
+A pose bone stores its turn away from rest in its parent's frame: with ``p`` the parent, ``a`` the nearest ancestor that is keyed, ``L`` the constant
+rotation from ``a`` to ``p`` (bones between stay at rest), and ``r`` the bone's own local rest rotation,
+
+    basis(t) = r^-1 T_p^-1 T = r^-1 L^-1 K_a^-1 . [G_a(t)^-1 G_b(t)] . K_b                                      (2)
+
+``A`` has cancelled: where the world stands does not matter below the hips. When the source of ``a`` stands above the source of ``b``, the
+bracket is the product of the source's *local* rotations on the way down: usually one of them, and no forward kinematics are needed.
+Left and right factors are constant, so (2) is one 4x4 matrix per bone times the quaternions of all frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..motion import quat
+from ..motion.errors import RigError
+from ..motion.skeleton import Skeleton
+from ..motion.take import Take
+from ..rig.table import CorrectionTable, Row
+from . import build, frames, travel
+from .build import Bodies
+from .chains import link_offsets
+from .motion import PoseMotion
+
+Array = NDArray[np.float64]
+
+BLOCK = 2000
+"""Frames worked on at a time: temporaries of this size stay in the processor's cache."""
+
+
+@dataclass(frozen=True)
+class RetargetOptions:
+    """How to carry a take over.
+
+    Parameters
+    ----------
+    travel : float or None
+        Scale of the hips' travel; None: the ratio of leg lengths.
+    reference_frame : int or None
+        Use this sample of the take as the source's reference pose instead of its rest pose.
+    target_axes : (4,) array or None
+        Rotation of the target's own space in the world (its object's).
+    inherits_rotation : (J,) bool array or None
+        Target bones that follow their parent's rotation; None: all.
+    """
+
+    travel: float | None = None
+    reference_frame: int | None = None
+    target_axes: Array | None = None
+    inherits_rotation: NDArray[np.bool_] | None = None
+
+
+def reference_pose(take: Take, frame: int | None) -> frames.Pose | None:
+    """The pose of sample ``frame`` as a reference, or None for the rest pose; :class:`RigError` when there is no such sample."""
+    if frame is None:
+        return None
+    if not 0 <= frame < take.frames:
+        raise RigError(f'The take "{take.name}" has no sample {frame}; it has samples 0 to {take.frames - 1}.')
+    one = take.block(frame, frame + 1)
+    return frames.posed(take.skeleton, {}, one.global_rotations[0], one.global_positions[0])
+
+
+def retarget(take: Take, table: CorrectionTable, target: Skeleton, options: RetargetOptions | None = None) -> PoseMotion:
+    """Carry a take onto a target skeleton.
+
+    Parameters
+    ----------
+    take : Take
+    table : CorrectionTable
+        As :func:`.build.build_table` computed it, or an edited or loaded one.
+    target : Skeleton
+        In world axes and metres, relative to where the take's origin shall be.
+    options : RetargetOptions, optional
+
+    Returns
+    -------
+    PoseMotion
+        Keys of the table's bones only, in the table's order of bones.
+
+    Raises
+    ------
+    RigError
+        A row names a bone that is not there, or the hips are missing.
+    """
+    options = options or RetargetOptions()
+    if take.frames == 0:
+        raise RigError(f'The take "{take.name}" has no frames; there is nothing to retarget.')
+    reference = reference_pose(take, options.reference_frame)
+    bodies = build.bodies_of(table, take.skeleton, target, reference=reference, target_axes=options.target_axes)
+    plan = _Plan(table, take.skeleton, target, bodies, options)
+    count = take.frames
+    rotations = np.empty((count, len(plan.bones), 4), order="F")
+    locations = np.empty((count, len(plan.moving), 3), order="F")
+    for start in range(0, count, BLOCK):
+        stop = min(start + BLOCK, count)
+        plan.run(take.block(start, stop), rotations[start:stop], locations[start:stop])
+    for k in range(rotations.shape[1]):
+        _make_continuous(rotations[:, k])
+    return PoseMotion(
+        name=take.name,
+        times=take.times,
+        bones=plan.bones,
+        rotations=rotations,
+        moving=plan.moving,
+        locations=locations,
+        rate=take.rate,
+        curves=dict(take.curves),
+    )
+
+
+def _make_continuous(q: Array) -> None:
+    """Signs of ``q (F, 4)`` in place so that neighbours have a dot product >= 0."""
+    if len(q) < 2:
+        return
+    dots = q[1:, 0] * q[:-1, 0]
+    for c in range(1, 4):
+        dots += q[1:, c] * q[:-1, c]
+    flips = np.flatnonzero(dots < 0.0) + 1
+    for start, stop in zip(flips[::2], [*flips[1::2], len(q)], strict=False):
+        q[start:stop] *= -1.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Bone:
+    """One row, made ready: its constants of equation (2)."""
+
+    row: Row
+    joint: int
+    sources: tuple[int, ...]
+    k: Array  # K_b
+    matrix: Array  # (4, 4): left and right factors of (2)
+    above: int | None  # place in the plan of the keyed ancestor, None when there is none
+
+
+class _Plan:
+    """Everything that does not depend on the frame."""
+
+    def __init__(self, table: CorrectionTable, source: Skeleton, target: Skeleton, bodies: Bodies, options: RetargetOptions) -> None:
+        self.source, self.target, self.bodies = source, target, bodies
+        self.turn_source = bodies.source.turn
+        self.reference = bodies.source.pose.rotations
+        inherits = options.inherits_rotation if options.inherits_rotation is not None else np.ones(len(target), dtype=bool)
+        rows = sorted(table.rows, key=lambda row: target.index(row.target))
+        rolls = build.passed_rolls(table, target, bodies)
+        self.plan: list[_Bone] = []
+        place: dict[int, int] = {}
+        for row in rows:
+            joint = target.index(row.target)
+            if joint in place:
+                raise RigError(f'The target bone "{row.target}" has two rows in the table; delete one of them.')
+            self.plan.append(self._prepare(row, joint, place, rolls, inherits))
+            place[joint] = len(self.plan) - 1
+        self.bones = tuple(bone.joint for bone in self.plan)
+        movable = [bone for bone in self.plan if bone.row.movable]
+        self.moving = tuple(bone.joint for bone in movable)
+        self._movers: list[Callable[[Take, _Motion], Array]] = [
+            travel.hips(target, bodies, options.travel, bone.joint, bone.sources[0], build.correction_of(bone.row))
+            if bone.row.role == "hips"
+            else travel.other(source, target, bodies, options.travel, bone.joint, bone.sources[0])
+            for bone in movable
+        ]
+        self._offsets = {bone.joint: link_offsets(source, bone.sources) for bone in self.plan if bone.row.rule == "chord"}
+
+    def _prepare(self, row: Row, joint: int, place: dict[int, int], rolls: dict[int, Array], inherits: NDArray[np.bool_]) -> _Bone:
+        target = self.target
+        sources = tuple(self.source.index(name) for name in row.source)
+        if not sources or (row.rule == "copy" and len(sources) != 1) or (row.rule == "blend" and len(sources) != 2):
+            raise RigError(f'The row of "{row.target}" has {len(sources)} source bones, which does not fit its rule "{row.rule}"; correct the row.')
+        turn = quat.mul(build.correction_of(row), self.bodies.turns.get(joint, quat.IDENTITY))
+        if joint in rolls:
+            turn = quat.mul(rolls[joint], turn)
+        k = quat.mul(quat.mul(turn, self.bodies.target.turn), target.rest_global_rotations[joint])  # C R B T0
+        k = quat.mul(quat.inv(self.turn_source), k)
+        if row.rule == "copy":
+            k = quat.mul(quat.inv(self.reference[sources[0]]), k)
+        above, between = self._keyed_ancestor(joint, place, inherits)
+        left = quat.inv(quat.mul(between, target.rest_rotations[joint]))  # r^-1 L^-1
+        left = quat.mul(left, self.turn_source if above is None else quat.inv(self.plan[above].k))
+        return _Bone(row, joint, sources, k, quat.left_matrix(left) @ quat.right_matrix(k), above)
+
+    def _keyed_ancestor(self, joint: int, place: dict[int, int], inherits: NDArray[np.bool_]) -> tuple[int | None, Array]:
+        """Place in the plan of the nearest keyed ancestor and the constant rotation from it (or from the world) to the parent."""
+        p = int(self.target.parents[joint])
+        if p < 0:
+            return None, quat.IDENTITY
+        if not inherits[joint]:
+            return None, self.target.rest_global_rotations[p]  # Blender then uses the parent's rest rotation
+        between = quat.IDENTITY
+        while p >= 0 and p not in place:
+            between = quat.mul(self.target.rest_rotations[p], between)
+            if not inherits[p] and self.target.parents[p] >= 0:
+                return None, quat.mul(self.target.rest_global_rotations[int(self.target.parents[p])], between)
+            p = int(self.target.parents[p])
+        return (place[p] if p >= 0 else None), between
+
+    def run(self, take: Take, rotations: Array, locations: Array) -> None:
+        """Fill ``rotations (f, K, 4)`` and ``locations (f, M, 3)`` for a block of the take."""
+        motion = _Motion(take, self)
+        for k, bone in enumerate(self.plan):
+            q = motion.relative(bone)
+            np.matmul(bone.matrix, q.T, out=rotations[:, k].T)
+        for m, mover in enumerate(self._movers):
+            locations[:, m] = mover(take, motion)
+
+    def chord_offsets(self, bone: _Bone) -> list[Array]:
+        """Link vectors of a chord row, each in its link's own frame."""
+        return self._offsets[bone.joint]
+
+
+class _Motion:
+    """One block's source rotations, computed when asked for."""
+
+    def __init__(self, take: Take, plan: _Plan) -> None:
+        self._take, self._plan = take, plan
+        self._local = take.local_rotations
+        self._parents = take.skeleton.parents
+        self._globals: dict[int, Array] = {}
+        self._driven: dict[int, Array] = {}
+
+    def global_rotation(self, joint: int) -> Array:
+        """(f, 4): ``S`` of a source joint."""
+        if joint not in self._globals:
+            p = int(self._parents[joint])
+            own = self._local[:, joint]
+            self._globals[joint] = own if p < 0 else quat.mul(self.global_rotation(p), own)
+        return self._globals[joint]
+
+    def global_position(self, joint: int) -> Array:
+        """(f, 3): place of a source joint, metres."""
+        translations = self._take.local_translations
+        p = int(self._parents[joint])
+        own = np.broadcast_to(translations[:, joint], (len(self._local), 3))
+        return own if p < 0 else self.global_position(p) + quat.rotate(self.global_rotation(p), own)
+
+    def driver(self, bone: _Bone) -> Array:
+        """(f, 4): ``G`` of a row."""
+        if bone.row.rule == "copy":
+            return self.global_rotation(bone.sources[0])
+        if bone.joint not in self._driven:
+            if bone.row.rule == "blend":
+                first, second = (self._delta(j) for j in bone.sources)
+                self._driven[bone.joint] = quat.slerp(first, second, bone.row.blend)
+            else:
+                self._driven[bone.joint] = self._chord(bone)
+        return self._driven[bone.joint]
+
+    def relative(self, bone: _Bone) -> Array:
+        """(f, 4): the bracket ``G_a^-1 G_b`` of equation (2), or ``G_b`` where no ancestor is keyed."""
+        if bone.above is None:
+            return self.driver(bone)
+        above = self._plan.plan[bone.above]
+        if bone.row.rule == "copy" and above.row.rule == "copy":
+            path = self._path(above.sources[0], bone.sources[0])
+            if path is not None:
+                q = self._local[:, path[0]] if path else quat.identity(len(self._local))
+                for joint in path[1:]:
+                    q = quat.mul(q, self._local[:, joint])
+                return q
+        return quat.mul(quat.inv(self.driver(above)), self.driver(bone))
+
+    def _path(self, top: int, joint: int) -> list[int] | None:
+        """Joints from below ``top`` down to ``joint``, or None when ``top`` does not stand above it."""
+        path: list[int] = []
+        while joint != top:
+            if joint < 0:
+                return None
+            path.append(joint)
+            joint = int(self._parents[joint])
+        return path[::-1]
+
+    def _delta(self, joint: int) -> Array:
+        return quat.mul(self.global_rotation(joint), quat.inv(self._plan.reference[joint]))
+
+    def _chord(self, bone: _Bone) -> Array:
+        """Delta that aims the chain's chord, with the twist of its last link: ``minimal(D c0 -> c) D``, ``D`` the last link's delta."""
+        offsets = self._plan.chord_offsets(bone)
+        now = sum((quat.rotate(self.global_rotation(j), v) for j, v in zip(bone.sources, offsets, strict=True)), np.zeros(3))
+        then = sum((quat.rotate(self._plan.reference[j], v) for j, v in zip(bone.sources, offsets, strict=True)), np.zeros(3))
+        delta = self._delta(bone.sources[-1])
+        return quat.mul(quat.between(quat.rotate(delta, np.asarray(then)), np.asarray(now)), delta)

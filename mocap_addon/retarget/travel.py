@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the hips go, and the locations of other movable bones.
+
+What stands on the ground are the legs, so it is the middle between the two hip joints that is carried over, not the hips bone: rigs place that
+bone anywhere between the crotch and the navel.
+
+With ``m(t)`` that middle on the source, ``h`` its height over the ground at the reference pose, ``k`` the scale of travel (ratio of
+leg lengths), and the same with a prime on the target:
+
+    m'(t) = k A m(t) + (h' - k h) up                          hips'(t) = m'(t) - T(t) T0^-1 (m0' - hips0')
+
+``k`` times the source's heights over the ankle, plus the target's own height of the ankle, in other words: a stretched leg stays as stretched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..motion import quat
+from ..motion.skeleton import Skeleton
+from ..motion.take import Take
+from ..rig.roles import SIDES
+from .align import Body
+from .build import Bodies
+
+if TYPE_CHECKING:
+    from .transfer import _Motion
+
+Array = NDArray[np.float64]
+
+STANDING = 0.15
+"""A body whose lowest point lies this share of its hip height or less above the origin's plane stands on that plane: the rest is sole and skin."""
+
+
+def leg_length(body: Body) -> float:
+    """Metres: upper plus lower leg, mean of the sides; 0 when no leg is known."""
+    lengths: list[float] = []
+    for side in SIDES:
+        points = [body.place(body.pose.one(f"{side}{part}")) for part in ("UpperLeg", "LowerLeg", "Foot")]
+        if all(p is not None for p in points):
+            hip, knee, ankle = (np.asarray(p) for p in points)
+            lengths.append(float(np.linalg.norm(knee - hip) + np.linalg.norm(ankle - knee)))
+    return float(np.mean(lengths)) if lengths else 0.0
+
+
+def travel_scale(bodies: Bodies) -> float:
+    """Ratio of leg lengths, target over source; 1 when either is not known."""
+    source, target = leg_length(bodies.source), leg_length(bodies.target)
+    return target / source if source > 1e-9 and target > 1e-9 else 1.0
+
+
+def hip_middle(body: Body) -> Array:
+    """(3,): the middle between the hip joints in character axes; the hips themselves when a leg is missing."""
+    sides = [body.place(body.pose.one(f"{side}UpperLeg")) for side in SIDES]
+    hips = body.place(body.pose.one("hips"))
+    if any(p is None for p in sides):
+        return np.asarray(hips)
+    return 0.5 * (np.asarray(sides[0]) + np.asarray(sides[1]))
+
+
+def ground_height(body: Body) -> float:
+    """Metres, character axes: the height of the ground that the body stands on at its reference pose."""
+    heights = np.concatenate([body.positions[:, 2], body.ends[:, 2]])
+    lowest = float(np.nanmin(heights))
+    reach = float(hip_middle(body)[2]) - lowest
+    return 0.0 if -0.02 * reach <= lowest <= STANDING * reach else lowest
+
+
+def hips(
+    target: Skeleton, bodies: Bodies, scale: float | None, bone: int, joint: int, correction: Array
+) -> Callable[[Take, _Motion], Array]:
+    """A function from a block of the take to the hips bone's locations ``(f, 3)`` (metres, in the bone's own rest frame).
+
+    ``correction (4,)`` is the hips' own: they turn about the middle between the hip joints, so that the legs stay where they stand.
+    """
+    k = travel_scale(bodies) if scale is None else scale
+    a = bodies.source.turn
+    pose = bodies.source.pose
+    to_middle = quat.rotate(quat.inv(quat.mul(a, pose.rotations[joint])), hip_middle(bodies.source) - bodies.source.positions[joint])
+    height_source = float(hip_middle(bodies.source)[2]) - ground_height(bodies.source)
+    height_target = float(hip_middle(bodies.target)[2]) - ground_height(bodies.target)
+    lift = np.array([0.0, 0.0, height_target - k * height_source])
+    back = quat.rotate(correction, bodies.target.positions[bone] - hip_middle(bodies.target))
+    undo_reference = quat.inv(quat.mul(a, pose.rotations[joint]))
+    to_local = _to_local(target, bone)
+
+    def run(take: Take, motion: _Motion) -> Array:
+        turn = quat.mul(a, motion.global_rotation(joint))
+        middle = quat.rotate(a, motion.global_position(joint)) + quat.rotate(turn, to_middle)
+        delta = quat.mul(turn, undo_reference)
+        return to_local(k * middle + lift + quat.rotate(delta, back))
+
+    return run
+
+
+def other(
+    source: Skeleton, target: Skeleton, bodies: Bodies, scale: float | None, bone: int, joint: int
+) -> Callable[[Take, _Motion], Array]:
+    """The same for a movable bone below the hips: how far the source joint has left its rest offset, in its parent's frame, scaled."""
+    k = travel_scale(bodies) if scale is None else scale
+    p_source, p_target = int(source.parents[joint]), int(target.parents[bone])
+    rest_parent = quat.mul(bodies.source.turn, bodies.source.pose.rotations[p_source] if p_source >= 0 else quat.IDENTITY)
+    target_parent = quat.mul(bodies.target.turn, target.rest_global_rotations[p_target] if p_target >= 0 else quat.IDENTITY)
+    turn = quat.mul(quat.inv(quat.mul(target_parent, target.rest_rotations[bone])), rest_parent)
+
+    def run(take: Take, motion: _Motion) -> Array:
+        moved = take.local_translations[:, joint] - source.rest_translations[joint]
+        return np.broadcast_to(k * quat.rotate(turn, moved), (take.frames, 3))
+
+    return run
+
+
+def _to_local(target: Skeleton, bone: int) -> Callable[[Array], Array]:
+    """World places ``(f, 3)`` -> locations in the bone's rest frame. What stands above the hips is not keyed and stays at rest."""
+    rest = target.rest_global_positions[bone]
+    turn = quat.inv(target.rest_global_rotations[bone])
+    return lambda places: quat.rotate(turn, places - rest)
