@@ -55,8 +55,8 @@ class RetargetOptions:
     ----------
     travel : float or None
         Scale of the hips' travel; None: the ratio of leg lengths.
-    reference_frame : int or None
-        Use this sample of the take as the source's reference pose instead of its rest pose.
+    reference : Pose or None
+        The source's reference pose (see :func:`reference_pose`); None: its rest pose.
     target_axes : (4,) array or None
         Rotation of the target's own space in the world (its object's).
     inherits_rotation : (J,) bool array or None
@@ -64,7 +64,7 @@ class RetargetOptions:
     """
 
     travel: float | None = None
-    reference_frame: int | None = None
+    reference: frames.Pose | None = None
     target_axes: Array | None = None
     inherits_rotation: NDArray[np.bool_] | None = None
 
@@ -104,8 +104,7 @@ def retarget(take: Take, table: CorrectionTable, target: Skeleton, options: Reta
     options = options or RetargetOptions()
     if take.frames == 0:
         raise RigError(f'The take "{take.name}" has no frames; there is nothing to retarget.')
-    reference = reference_pose(take, options.reference_frame)
-    bodies = build.bodies_of(table, take.skeleton, target, reference=reference, target_axes=options.target_axes)
+    bodies = build.bodies_of(table, take.skeleton, target, reference=options.reference, target_axes=options.target_axes)
     plan = _Plan(table, take.skeleton, target, bodies, options)
     count = take.frames
     rotations = np.empty((count, len(plan.bones), 4), order="F")

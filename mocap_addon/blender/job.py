@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The main job in one call: a take onto an armature object. Operators and the command line share it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+import bpy
+
+from .. import __version__, retarget, rig
+from ..motion.errors import RigError
+from ..motion.take import Take
+from ..retarget import PoseMotion, RetargetOptions
+from ..retarget.transfer import reference_pose
+from ..rig.roles import RoleMap
+from ..rig.table import CorrectionTable
+from . import actions, armature
+from .armature import Target
+from .scenes import scene_rate
+
+
+@dataclass(frozen=True)
+class JobOptions:
+    """How a take becomes an action.
+
+    Parameters
+    ----------
+    rate : Fraction, "scene" or "source"
+        Keys fall on whole frames of this rate; "scene" is the scene's own; "source" keeps the take's samples where they are.
+    frame_start : float or None
+        Scene frame of the first sample; None: the scene's first frame.
+    reference_frame : int or None
+        Sample of the take to use as the source's reference pose; None: its rest pose.
+    travel : float or None
+        Scale of the hips' travel; None: the ratio of leg lengths.
+    name : str or None
+        The action's name; None: the take's.
+    """
+
+    rate: Fraction | Literal["scene", "source"] = "scene"
+    frame_start: float | None = None
+    reference_frame: int | None = None
+    travel: float | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class JobResult:
+    """What came of it. ``timing`` holds seconds for ``table``, ``retarget`` and ``write``."""
+
+    action: bpy.types.Action
+    motion: PoseMotion
+    target: Target
+    table: CorrectionTable
+    source_roles: RoleMap
+    target_roles: RoleMap
+    notes: tuple[str, ...]
+    timing: dict[str, float]
+
+
+def retarget_onto(
+    obj: bpy.types.Object, take: Take, *, table: CorrectionTable | None = None, options: JobOptions | None = None
+) -> JobResult:
+    """Carry a take onto an armature object: a new action, assigned, the old one kept.
+
+    Parameters
+    ----------
+    obj : armature object
+    take : Take
+    table : CorrectionTable, optional
+        An edited or loaded one; computed when missing.
+    options : JobOptions, optional
+
+    Raises
+    ------
+    MocapError
+        One plain sentence; nothing has been changed then.
+    """
+    options = options or JobOptions()
+    started = time.perf_counter()
+    scene = bpy.context.scene
+    target = armature.read(obj, scene)
+    source_roles, target_roles = _roles(take, target)
+    table = _table(take, target, source_roles, target_roles, table, options.reference_frame)
+    matched = time.perf_counter()
+
+    rate = _rate(options, take, scene)
+    sampled = take if rate is None else take.resampled(rate)
+    settings = RetargetOptions(
+        travel=options.travel,
+        reference=reference_pose(take, options.reference_frame),
+        target_axes=target.object_rotation,
+        inherits_rotation=target.inherits_rotation,
+    )
+    motion = retarget.retarget(sampled, table, target.skeleton, settings)
+    carried = time.perf_counter()
+
+    notes = (*take.notes, *source_roles.notes, *target_roles.notes, *target.notes, *_notes(target, motion, take))
+    action = actions.write(
+        obj,
+        target,
+        motion,
+        name=options.name or take.name,
+        frame_start=float(scene.frame_start if options.frame_start is None else options.frame_start),
+        rate=rate,
+        scene=scene,
+        recipe=_recipe(take, table, options),
+    )
+    done = time.perf_counter()
+    timing = {"table": matched - started, "retarget": carried - matched, "write": done - carried}
+    return JobResult(action, motion, target, table, source_roles, target_roles, tuple(dict.fromkeys(notes)), timing)
+
+
+def preview_table(
+    obj: bpy.types.Object, take: Take, *, reference_frame: int | None = None
+) -> tuple[CorrectionTable, RoleMap, RoleMap]:
+    """The table that :func:`retarget_onto` would compute, and both role maps. Nothing is changed."""
+    target = armature.read(obj, bpy.context.scene)
+    source_roles, target_roles = _roles(take, target)
+    return _table(take, target, source_roles, target_roles, None, reference_frame), source_roles, target_roles
+
+
+def _roles(take: Take, target: Target) -> tuple[RoleMap, RoleMap]:
+    return rig.match(take.skeleton), rig.match(target.skeleton)
+
+
+def _table(
+    take: Take,
+    target: Target,
+    source_roles: RoleMap,
+    target_roles: RoleMap,
+    table: CorrectionTable | None,
+    reference_frame: int | None,
+) -> CorrectionTable:
+    reference = reference_pose(take, reference_frame)
+    if table is not None:
+        return retarget.measured(table, take.skeleton, target.skeleton, reference=reference, target_axes=target.object_rotation)
+    rig.require_humanoid(source_roles, take.skeleton)
+    rig.require_humanoid(target_roles, target.skeleton)
+    if reference is not None:
+        reference = replace(reference, roles=source_roles.joints)
+    return retarget.build_table(
+        take.skeleton, source_roles, target.skeleton, target_roles, reference=reference, target_axes=target.object_rotation
+    )
+
+
+def _rate(options: JobOptions, take: Take, scene: bpy.types.Scene) -> Fraction | None:
+    if options.rate == "source":
+        return None
+    rate = scene_rate(scene) if options.rate == "scene" else options.rate
+    if take.frames == 0:
+        raise RigError(f'The take "{take.name}" has no frames; there is nothing to retarget.')
+    return rate
+
+
+def _notes(target: Target, motion: PoseMotion, take: Take) -> list[str]:
+    notes: list[str] = []
+    for k, joint in enumerate(motion.moving):
+        if target.connected[joint] and abs(motion.locations[:, k]).max() > 1e-4:
+            name = target.skeleton.names[joint]
+            notes.append(f'The bone "{name}" is connected to its parent, so Blender ignores its location; clear Connected in Edit Mode.')
+    if take.valid is not None and not take.valid.all():
+        notes.append("Some samples of the take are not numbers; their neighbours' values are held there.")
+    return notes
+
+
+def _recipe(take: Take, table: CorrectionTable, options: JobOptions) -> dict[str, object]:
+    """What it takes to run the job again."""
+    rate = options.rate if isinstance(options.rate, str) else f"{options.rate.numerator}/{options.rate.denominator}"
+    return {
+        "version": 1,
+        "addon": __version__,
+        "take": take.name,
+        "source": take.facts.get("path", ""),
+        "source_hash": take.facts.get("hash", ""),
+        "options": {
+            "rate": rate,
+            "frame_start": options.frame_start,
+            "reference_frame": options.reference_frame,
+            "travel": options.travel,
+        },
+        "table": rig.dumps(table),
+    }
