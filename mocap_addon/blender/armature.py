@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An armature object -> arrays.
+
+Derivation. With the object's evaluated world matrix ``M = T Q s`` (place, rotation, uniform scale), a bone's rest matrix ``L`` in the
+armature's own axes and ``u = scale_length`` metres per Blender unit, the bone's rest in the world is ``M L``. Taken relative to the
+object's origin and in metres that is the rotation ``Q rot(L)`` at ``s u Q loc(L)``. Below the roots ``Q`` cancels
+(``inv(M P) M L = inv(P) L``), so only root bones carry it, and every length is multiplied by ``s u``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+from numpy.typing import NDArray
+
+from ..motion import quat
+from ..motion.errors import TargetError
+from ..motion.skeleton import Skeleton
+from . import compat
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+SCALE_TOLERANCE = 1e-3
+"""How far the axes of an object's scale may differ, as a share."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A character that can take motion, as arrays. J bones, a parent before its children.
+
+    Parameters
+    ----------
+    name : str
+        The object's name.
+    skeleton : Skeleton
+        Rest pose in the world's axes, metres, relative to the object's world origin. Object rotation and scale are folded into the roots.
+        ``ends`` are the bones' tails.
+    metres_per_unit : float
+        Metres that one unit of the armature's own space measures: divide a location by it to get what a pose bone stores.
+    object_rotation : (4,) array
+        The object's rotation in the world; the inverse takes a root from the world's axes to the armature's.
+    origin : (3,) array
+        The object's world origin, metres.
+    rotation_modes : tuple of str
+        ``QUATERNION``, ``AXIS_ANGLE`` or one of six Euler orders.
+    inherits_rotation : (J,) bool array
+        False: the bone turns in the armature's axes whatever its parent does; its rotation in the world is ``rest_global * basis``.
+    connected : (J,) bool array
+        Connected to the parent: Blender ignores the bone's location.
+    use_local_location : (J,) bool array
+        False: the location is in the parent's (for a root: the armature's) axes instead of the bone's own.
+    locked_location : (J, 3) bool array
+    deform : (J,) bool array
+    notes : tuple of str
+        What a person should know, one plain sentence each.
+    """
+
+    name: str
+    skeleton: Skeleton
+    metres_per_unit: float
+    object_rotation: Array
+    origin: Array
+    rotation_modes: tuple[str, ...]
+    inherits_rotation: Flags
+    connected: Flags
+    use_local_location: Flags
+    locked_location: Flags
+    deform: Flags
+    notes: tuple[str, ...] = ()
+
+    def bone_locations(self, bone: int, locations: Array) -> Array:
+        """Metres in the bone's own rest frame ``(F, 3)`` -> the numbers that the pose bone's location takes, ``(F, 3)``."""
+        units = locations / self.metres_per_unit
+        if self.use_local_location[bone]:
+            return units
+        rest = self.skeleton.rest_rotations[bone]
+        if self.skeleton.parents[bone] < 0:
+            rest = quat.mul(quat.inv(self.object_rotation), rest)
+        return quat.rotate(rest, units)
+
+
+def read(obj: bpy.types.Object, scene: bpy.types.Scene | None = None) -> Target:
+    """Read an armature object's rest pose and what its bones need. Nothing is changed.
+
+    Parameters
+    ----------
+    obj : armature object
+    scene : scene, optional
+        Where the unit scale comes from; the current one by default.
+
+    Raises
+    ------
+    TargetError
+        Not an armature, no bones, linked from another file, mirrored, scaled to nothing or differently along its axes.
+    """
+    scene = scene or bpy.context.scene
+    check(obj)
+    if obj.name not in scene.objects:
+        raise TargetError(f'"{obj.name}" is not in the scene "{scene.name}"; link it to one of its collections.')
+    notes: list[str] = []
+    if obj.mode == "EDIT":
+        obj.update_from_editmode()  # the armature's bones are those from before Edit Mode until they are flushed
+        notes.append("The armature is in Edit Mode; the motion shows after leaving it.")
+    graph = bpy.context.evaluated_depsgraph_get()  # also builds the pose of an object made a moment ago
+    bones = obj.data.bones
+    if not len(bones):
+        raise TargetError(f'"{obj.name}" has no bones; choose another armature.')
+    rotation, scale, origin = _decompose(np.array(obj.evaluated_get(graph).matrix_world, dtype=np.float64), obj.name)
+    unit = float(scene.unit_settings.scale_length)
+
+    order, parents = _parents_first([b.name for b in bones], [b.parent.name if b.parent else None for b in bones])
+    flags = {name: _get(bones, name, bool)[order] for name in _FLAGS}
+    picked = [bones[i] for i in order]
+    skeleton = _skeleton(bones, order, parents, rotation, scale * unit)
+    poses = [obj.pose.bones.get(b.name) for b in picked]
+    return Target(
+        name=obj.name,
+        skeleton=skeleton,
+        metres_per_unit=scale * unit,
+        object_rotation=rotation,
+        origin=origin * unit,
+        rotation_modes=tuple(p.rotation_mode if p else "QUATERNION" for p in poses),
+        inherits_rotation=flags["use_inherit_rotation"],
+        connected=flags["use_connect"] & (parents >= 0),
+        use_local_location=flags["use_local_location"],
+        locked_location=np.array([tuple(p.lock_location) if p else (False,) * 3 for p in poses], dtype=bool),
+        deform=flags["use_deform"],
+        notes=(*notes, *_notes(obj, scale)),
+    )
+
+
+_FLAGS = ("use_inherit_rotation", "use_connect", "use_local_location", "use_deform")
+
+
+def check(obj: bpy.types.Object | None) -> None:
+    """Raise :class:`TargetError` unless ``obj`` is an armature object that can be given an action here."""
+    if obj is None:
+        raise TargetError("No armature is chosen; choose the character's armature.")
+    if obj.type != "ARMATURE":
+        raise TargetError(f'"{obj.name}" is not an armature; choose the character\'s armature.')
+    if obj.library is not None:
+        raise TargetError(f'"{obj.name}" is linked from another file and cannot be animated here; choose Object > Library Override > Make first.')
+
+
+def _get(bones: bpy.types.bpy_prop_collection, name: str, dtype: type, width: int = 1) -> NDArray:
+    out = np.empty(len(bones) * width, dtype=dtype)
+    bones.foreach_get(name, out)
+    return out
+
+
+def _parents_first(names: Sequence[str], parent_names: Sequence[str | None]) -> tuple[list[int], NDArray[np.int64]]:
+    """Blender's order where it already has parents first, else by depth; and each bone's parent in that order."""
+    index = {name: i for i, name in enumerate(names)}
+    above = [-1 if p is None else index[p] for p in parent_names]
+    order = list(range(len(names)))
+    if any(p >= i for i, p in enumerate(above)):
+
+        def depth(i: int) -> int:
+            n = 0
+            while above[i] >= 0:
+                i, n = above[i], n + 1
+            return n
+
+        order.sort(key=depth)
+    place = {old: new for new, old in enumerate(order)}
+    return order, np.array([place[above[i]] if above[i] >= 0 else -1 for i in order], dtype=np.int64)
+
+
+def _decompose(m: Array, name: str) -> tuple[Array, float, Array]:
+    """World matrix ``(4, 4)`` -> rotation ``(4,)``, uniform scale, origin ``(3,)``; a sentence for what cannot be taken apart so."""
+    linear = m[:3, :3]
+    if not np.all(np.isfinite(m)):
+        raise TargetError(f'The transform of "{name}" is not a number; clear its location, rotation and scale (Alt+G, Alt+R, Alt+S).')
+    if np.min(np.linalg.norm(linear, axis=0)) < 1e-9:
+        raise TargetError(f'"{name}" is scaled to nothing; set its scale to 1.')
+    volume = float(np.linalg.det(linear))
+    if volume < 0.0:
+        raise TargetError(f'"{name}" is mirrored by a negative scale; apply its scale (Ctrl+A) first.')
+    scale = volume ** (1.0 / 3.0)
+    # M'M is s^2 I for a uniform scale; a share e on one axis shows as 2e there, and shear as an entry beside the diagonal.
+    if scale < 1e-9 or np.max(np.abs(linear.T @ linear / scale**2 - np.eye(3))) > 2.0 * SCALE_TOLERANCE:
+        raise TargetError(f'"{name}" is scaled differently along its axes; apply its scale, or that of its parents, (Ctrl+A) first.')
+    u, _, vt = np.linalg.svd(linear)
+    return quat.from_matrix(u @ vt), scale, m[:3, 3].copy()
+
+
+def _skeleton(bones: bpy.types.bpy_prop_collection, order: list[int], parents: NDArray[np.int64], rotation: Array, unit: float) -> Skeleton:
+    # foreach_get gives columns one after another, so each 4x4 block is transposed.
+    rest = _get(bones, "matrix_local", np.float32, 16).reshape(-1, 4, 4).transpose(0, 2, 1)[order].astype(np.float64)
+    global_r = quat.mul(rotation, quat.from_matrix(rest[:, :3, :3]))
+    global_t = quat.rotate(rotation, rest[:, :3, 3]) * unit
+    rooted = (parents < 0)[:, None]
+    undo = quat.inv(global_r[parents])
+    lengths = np.array([bones[i].length for i in order]) * unit
+    return Skeleton(
+        names=tuple(bones[i].name for i in order),
+        parents=parents,
+        rest_translations=np.where(rooted, global_t, quat.rotate(undo, global_t - global_t[parents])),
+        rest_rotations=np.where(rooted, global_r, quat.normalize(quat.mul(undo, global_r))),
+        ends=np.outer(lengths, (0.0, 1.0, 0.0)),  # a bone points along its own Y
+    )
+
+
+def _notes(obj: bpy.types.Object, scale: float) -> list[str]:
+    poses = obj.pose.bones
+    out: list[str] = []
+
+    def named(sentence: str, names: Sequence[str]) -> None:
+        if names:
+            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+            out.append(sentence.format(", ".join(names[:5]) + more))
+
+    named("Constraints act on top of the motion at: {}.", [p.name for p in poses if any(not c.mute and c.influence for c in p.constraints)])
+    named("Locks do not hold keys back; locked rotation at: {}.", [p.name for p in poses if any(p.lock_rotation)])
+    named("Bones scaled in the current pose stay scaled: {}.", [p.name for p in poses if max(abs(s - 1.0) for s in p.scale) > 1e-4])
+    animation = obj.animation_data
+    paths = [d.data_path for d in animation.drivers] if animation else []
+    named("Drivers override keys at: {}.", sorted({p.split('"')[1] for p in paths if p.startswith('pose.bones["')}))
+    if obj.data.pose_position == "REST":
+        out.append("The armature shows its rest position; switch it to Pose Position to see the motion.")
+    if any(not c.mute for c in obj.constraints) or _moves(obj):
+        out.append("The object itself is animated or constrained; its place at the current frame is taken as its place.")
+    if animation and animation.action_influence < 1.0:
+        out.append(f"The object's animation has an influence of {animation.action_influence:.2f} in the NLA; the motion is weakened by it.")
+    if animation and animation.action_blend_type != "REPLACE":
+        out.append("The object's action is blended with NLA tracks below it and does not replace them.")
+    if not 0.001 <= scale <= 1000.0:
+        out.append(f"The object is scaled by {scale:g}.")
+    return out
+
+
+def _moves(obj: bpy.types.Object) -> bool:
+    animation = obj.animation_data
+    if animation is None or animation.action is None:
+        return False
+    slot = compat.assigned_slot(animation)
+    if compat.SLOTTED and slot is None:
+        return False
+    curves = compat.all_curves(animation.action, slot)
+    return any(c.data_path.startswith(("location", "rotation", "scale", "delta_")) for c in curves)

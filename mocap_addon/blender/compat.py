@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What differs between Blender versions. The only module that reads ``bpy.app.version``.
+
+=============  =======================  ============================================  =================================
+step           4.2, 4.3                 4.4, 4.5                                      5.0 and later
+=============  =======================  ============================================  =================================
+who owns       the action               slot -> layer -> strip -> channel bag         the same
+a new curve    ``action_group=``        no group argument; ``fcurve.group`` is set    ``group_name=``
+assigning      ``ad.action``            ``ad.action`` and ``ad.action_slot``          the same
+=============  =======================  ============================================  =================================
+
+Below, a *bag* is whatever holds the f-curves of one data-block: the action itself up to 4.3, the slot's channel bag from 4.4 on.
+Where there are no slots, a slot is None.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import bpy
+
+SLOTTED: bool = bpy.app.version >= (4, 4, 0)
+"""Actions have slots, and f-curves live in channel bags."""
+
+_GROUP_BY_NAME: bool = bpy.app.version >= (5, 0, 0)
+
+SLOT_NAME = "Slot"
+"""The one name of every slot we make, so that actions can be exchanged on one character. Blender 5.3's BVH importer uses it too."""
+
+Bag = Any
+Slot = Any
+
+
+def new_action(name: str) -> tuple[bpy.types.Action, Slot, Bag]:
+    """A new action for an object with one slot and an empty bag.
+
+    Parameters
+    ----------
+    name : str
+        Blender makes it unique.
+
+    Returns
+    -------
+    action, slot, bag
+    """
+    action = bpy.data.actions.new(name)
+    if not SLOTTED:
+        action.id_root = "OBJECT"
+        return action, None, action
+    slot = action.slots.new(id_type="OBJECT", name=SLOT_NAME)
+    return action, slot, action.layers.new("Layer").strips.new(type="KEYFRAME").channelbag(slot, ensure=True)
+
+
+def slots(action: bpy.types.Action) -> tuple[Slot, ...]:
+    """The action's slots; ``(None,)`` where there is no such thing, so that ``for slot in slots(action)`` always covers everything."""
+    return tuple(action.slots) if SLOTTED else (None,)
+
+
+def bag_of(action: bpy.types.Action, slot: Slot) -> Bag | None:
+    """The bag of ``slot``, or None when the slot has no curves yet."""
+    if not SLOTTED:
+        return action
+    if slot is None:
+        return None
+    for layer in action.layers:
+        for strip in layer.strips:
+            bag = strip.channelbag(slot)
+            if bag is not None:
+                return bag
+    return None
+
+
+def all_curves(action: bpy.types.Action, slot: Slot = None) -> list[bpy.types.FCurve]:
+    """The f-curves of ``slot``; of every slot when it is None."""
+    if not SLOTTED:
+        return list(action.fcurves)
+    bags = [bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
+    return [curve for bag in bags if slot is None or bag.slot_handle == slot.handle for curve in bag.fcurves]
+
+
+def new_curve(bag: Bag, path: str, index: int, group: str) -> bpy.types.FCurve:
+    """A new f-curve in the group called ``group``. Blender raises RuntimeError when the channel has one already."""
+    if _GROUP_BY_NAME:
+        return bag.fcurves.new(path, index=index, group_name=group)
+    if not SLOTTED:
+        return bag.fcurves.new(path, index=index, action_group=group)
+    curve = bag.fcurves.new(path, index=index)
+    curve.group = bag.groups.get(group) or bag.groups.new(group)
+    return curve
+
+
+def assigned_slot(animation: bpy.types.AnimData) -> Slot:
+    """The slot in use, or None."""
+    return animation.action_slot if SLOTTED else None
+
+
+def assign(animation: bpy.types.AnimData, action: bpy.types.Action | None, slot: Slot = None) -> None:
+    """Make ``action`` the active one, by ``slot``. A slotted action without its slot set moves nothing, so the slot is always set."""
+    animation.action = action
+    if SLOTTED and action is not None:
+        animation.action_slot = slot
