@@ -17,9 +17,8 @@ from ..retarget import PoseMotion, RetargetOptions
 from ..retarget.transfer import reference_pose
 from ..rig.roles import RoleMap
 from ..rig.table import CorrectionTable
-from . import actions, armature
+from . import actions, armature, scenes
 from .armature import Target
-from .scenes import scene_rate
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class JobOptions:
     Parameters
     ----------
     rate : Fraction, "scene" or "source"
-        Keys fall on whole frames of this rate; "scene" is the scene's own; "source" keeps the take's samples where they are.
+        Samples a second: "scene" puts one key on each whole frame of the scene; "source" keeps the take's samples where they are in time.
     frame_start : float or None
         Scene frame of the first sample; None: the scene's first frame.
     reference_frame : int or None
@@ -105,7 +104,6 @@ def retarget_onto(
         motion,
         name=options.name or take.name,
         frame_start=float(scene.frame_start if options.frame_start is None else options.frame_start),
-        rate=rate,
         scene=scene,
         recipe=_recipe(take, table, options),
     )
@@ -150,7 +148,7 @@ def _table(
 def _rate(options: JobOptions, take: Take, scene: bpy.types.Scene) -> Fraction | None:
     if options.rate == "source":
         return None
-    rate = scene_rate(scene) if options.rate == "scene" else options.rate
+    rate = scenes.rate(scene) if options.rate == "scene" else options.rate
     if take.frames == 0:
         raise RigError(f'The take "{take.name}" has no frames; there is nothing to retarget.')
     return rate
