@@ -20,7 +20,7 @@ def main() -> int:
     from mocap_addon import cli
 
     arguments = sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
-    return cli.main(arguments)
+    return cli.main(arguments, ends_process=True)
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ def inv(q: Array) -> Array:
 
 
 def normalize(q: Array) -> Array:
-    """Scale ``(..., 4)`` to unit length. A zero or non-finite quaternion stays what it is (NaN for zero): bad data is not hidden."""
+    """Scale ``(..., 4)`` to unit length. A zero or non-finite quaternion gives NaN: bad data is not hidden."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return q / np.sqrt(np.einsum("...i,...i->...", q, q))[..., None]
 
@@ -139,22 +139,32 @@ def slerp(a: Array, b: Array, t: ArrayLike) -> Array:
 def between(u: Array, v: Array, fallback_axis: ArrayLike = (1.0, 0.0, 0.0)) -> Array:
     """Smallest rotation that turns direction ``u (..., 3)`` onto ``v (..., 3)``; neither need be unit length.
 
-    Opposite directions turn about ``fallback_axis`` made perpendicular to ``u``. A zero vector gives the identity.
+    Opposite directions turn about ``fallback_axis`` made perpendicular to ``u``; should it lie along ``u``, about the coordinate axis
+    that is least along ``u``. A zero vector gives the identity.
     """
     u = np.asarray(u, dtype=np.float64)
     v = np.asarray(v, dtype=np.float64)
     lengths = np.sqrt(np.einsum("...i,...i->...", u, u) * np.einsum("...i,...i->...", v, v))
-    cross = np.cross(u, v)
+    cross = _cross(u, v)
     w = lengths + np.einsum("...i,...i->...", u, v)
     q = np.concatenate([w[..., None], cross], axis=-1)
-    axis = np.broadcast_to(np.asarray(fallback_axis, dtype=np.float64), u.shape)
-    uu = np.maximum(np.einsum("...i,...i->...", u, u), 1e-300)[..., None]
-    axis = axis - u * (np.einsum("...i,...i->...", axis, u)[..., None] / uu)
-    opposite = np.concatenate([np.zeros_like(w)[..., None], axis], axis=-1)
     norm = np.sqrt(np.einsum("...i,...i->...", q, q))
-    q = np.where((norm < 1e-9 * lengths)[..., None], opposite, q)
+    opposite = norm < 1e-9 * lengths
+    if np.any(opposite):
+        q = np.where(opposite[..., None], _half_turn(np.broadcast_to(u, cross.shape), fallback_axis), q)
     q = np.where((lengths < 1e-300)[..., None], IDENTITY, q)
     return np.asfortranarray(normalize(q))
+
+
+def _half_turn(u: Array, axis: ArrayLike) -> Array:
+    """Half turns that turn ``u (..., 3)`` round, about ``axis`` made perpendicular to it where that is possible; not unit length."""
+    uu = np.maximum(np.einsum("...i,...i->...", u, u), 1e-300)[..., None]
+    least = np.eye(3)[np.argmin(np.abs(u), axis=-1)]
+    wanted = np.broadcast_to(np.asarray(axis, dtype=np.float64), u.shape)
+    across, instead = (a - u * (np.einsum("...i,...i->...", a, u)[..., None] / uu) for a in (wanted, least))
+    along = np.einsum("...i,...i->...", across, across) <= 1e-12 * np.einsum("...i,...i->...", wanted, wanted)
+    turn_axis = np.where(along[..., None], instead, across)
+    return np.concatenate([np.zeros_like(turn_axis[..., :1]), turn_axis], axis=-1)
 
 
 def swing_twist(q: Array, axis: ArrayLike) -> tuple[Array, Array]:
@@ -294,27 +304,32 @@ def continuous_euler(angles: Array) -> Array:
 
 def left_matrix(q: Array) -> Array:
     """``(..., 4, 4)`` matrices with ``left_matrix(a) @ b == mul(a, b)``."""
-    w, x, y, z = q[..., 0], q[..., 1], q[..., 2], q[..., 3]
-    return np.stack(
-        [
-            np.stack([w, -x, -y, -z], axis=-1),
-            np.stack([x, w, -z, y], axis=-1),
-            np.stack([y, z, w, -x], axis=-1),
-            np.stack([z, -y, x, w], axis=-1),
-        ],
-        axis=-2,
-    )
+    return _product_matrix(q, 1.0)
 
 
 def right_matrix(q: Array) -> Array:
     """``(..., 4, 4)`` matrices with ``right_matrix(b) @ a == mul(a, b)``."""
+    return _product_matrix(q, -1.0)
+
+
+def _product_matrix(q: Array, side: float) -> Array:
+    """Matrix of a product with ``q``; the cross product's part changes sign with the side that ``q`` stands on."""
     w, x, y, z = q[..., 0], q[..., 1], q[..., 2], q[..., 3]
-    return np.stack(
-        [
-            np.stack([w, -x, -y, -z], axis=-1),
-            np.stack([x, w, z, -y], axis=-1),
-            np.stack([y, -z, w, x], axis=-1),
-            np.stack([z, y, -x, w], axis=-1),
-        ],
-        axis=-2,
-    )
+    m = np.empty((*q.shape[:-1], 4, 4))
+    m[..., 0, 0] = m[..., 1, 1] = m[..., 2, 2] = m[..., 3, 3] = w
+    m[..., 1, 0], m[..., 0, 1] = x, -x
+    m[..., 2, 0], m[..., 0, 2] = y, -y
+    m[..., 3, 0], m[..., 0, 3] = z, -z
+    m[..., 3, 2], m[..., 2, 3] = side * x, -side * x
+    m[..., 1, 3], m[..., 3, 1] = side * y, -side * y
+    m[..., 2, 1], m[..., 1, 2] = side * z, -side * z
+    return m
+
+
+def _cross(u: Array, v: Array) -> Array:
+    """Cross product over the last axis; several times faster than ``np.cross``."""
+    out = np.empty(np.broadcast_shapes(u.shape, v.shape))
+    out[..., 0] = u[..., 1] * v[..., 2] - u[..., 2] * v[..., 1]
+    out[..., 1] = u[..., 2] * v[..., 0] - u[..., 0] * v[..., 2]
+    out[..., 2] = u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0]
+    return out

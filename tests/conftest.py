@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What holds for all tests."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+# Machines differ in speed, and a shared one stalls: a test fails for what it computes, never for how long one example took.
+settings.register_profile("mocap", deadline=None, print_blob=True)
+settings.load_profile("mocap")
