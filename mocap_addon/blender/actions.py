@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from ..motion import quat
 from ..motion.errors import MocapError, TargetError
 from ..retarget.motion import PoseMotion
-from . import compat, scenes
+from . import compat
 from .armature import Target, check
+from .scenes import scene_rate
 
 Array = NDArray[np.float64]
 
@@ -62,6 +63,8 @@ def write(
 ) -> bpy.types.Action:
     """Write ``motion`` as a new action, all of it or nothing.
 
+    Bones connected to their parent get no location keys: Blender would ignore them.
+
     Parameters
     ----------
     obj : armature object
@@ -73,10 +76,10 @@ def write(
     frame_start : float
         Scene frame of the first sample.
     rate : Fraction, optional
-        Frames per second that the scene's frames are counted in; the scene's own by default. A sample at ``t`` seconds after the first
-        lands on ``frame_start + t * rate``, on a whole frame when it is within 1e-4 of one.
+        The rate that the motion was resampled to: sample ``n`` is then taken to lie at exactly ``n / rate`` seconds.
     scene : scene, optional
-        The current one by default.
+        Whose frames the keys are counted in; the current one by default. A sample ``t`` seconds after the first lands on
+        ``frame_start + t * fps / fps_base``, on a whole frame when it is within 1e-4 of one.
     recipe : mapping, optional
         How the motion was made, stored as JSON text in ``action["mocap_recipe"]``.
     assign : bool
@@ -85,14 +88,14 @@ def write(
     Raises
     ------
     TargetError
-        The object cannot take an action, or a bone cannot take its keys.
+        The object cannot take an action.
     MocapError
         The motion has no frames or holds values that are not numbers.
     """
     check(obj)
     if assign and obj.animation_data is not None and obj.animation_data.use_tweak_mode:
         raise TargetError(f'An NLA strip of "{obj.name}" is being edited; leave tweak mode (Tab in the NLA editor) first.')
-    frames = _frames(motion.times, frame_start, rate or scenes.rate(scene or bpy.context.scene))
+    frames = _frames(motion.times, frame_start, scene_rate(scene or bpy.context.scene), rate)
     channels = [*_pose_channels(target, motion), *_curve_channels(motion)]
     _check(channels, motion)
     channels += _leftovers(obj, target, motion)
@@ -124,11 +127,16 @@ def recipe_of(action: bpy.types.Action) -> dict[str, object] | None:
 # --- what goes into the curves -------------------------------------------------------------------------------------------------------
 
 
-def _frames(times: Array, start: float, rate: Fraction) -> Array:
+def _frames(times: Array, start: float, fps: Fraction, rate: Fraction | None) -> Array:
     """Seconds ``(F,)`` -> scene frames ``(F,)``."""
     if len(times) == 0:
         raise MocapError("The motion has no frames; there is nothing to write.")
-    frames = start + (times - times[0]) * float(rate)
+    frames = start + (times - times[0]) * float(fps)
+    if rate is not None:
+        count = (times - times[0]) * float(rate)
+        if np.max(np.abs(count - np.rint(count))) < _WHOLE:
+            step = fps / rate
+            frames = start + np.rint(count) * step.numerator / step.denominator
     whole = np.rint(frames)
     return np.where(np.abs(frames - whole) < _WHOLE, whole, frames)
 
@@ -140,12 +148,7 @@ def _pose_channels(target: Target, motion: PoseMotion) -> Iterator[Channels]:
     keyed = [*motion.bones, *(bone for bone in motion.moving if bone not in rotations)]
     for bone in keyed:
         base = bone_path(names[bone])
-        if bone in moving:
-            if target.connected[bone]:
-                raise TargetError(
-                    f'The bone "{names[bone]}" is connected to its parent, so Blender ignores its location; '
-                    "clear Connected in Edit Mode, or let another bone move."
-                )
+        if bone in moving and not target.connected[bone]:
             yield Channels(f"{base}.location", names[bone], target.bone_locations(bone, motion.locations[:, moving[bone]]))
         if bone in rotations:
             prop, values = rotations[bone]
@@ -222,7 +225,7 @@ def _leftovers(obj: bpy.types.Object, target: Target, motion: PoseMotion) -> lis
     for bone in motion.bones:
         name = target.skeleton.names[bone]
         base = bone_path(name)
-        if f"{base}.location" in moved and bone not in motion.moving:
+        if f"{base}.location" in moved and (bone not in motion.moving or target.connected[bone]):
             out.append(Channels(f"{base}.location", name, np.zeros((1, 3))))
         if f"{base}.scale" in moved:
             out.append(Channels(f"{base}.scale", name, np.ones((1, 3))))

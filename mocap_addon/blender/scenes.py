@@ -17,7 +17,7 @@ _MAX_FPS = 32767
 _MAX_FRAME = 1_048_574
 
 
-def rate(scene: bpy.types.Scene) -> Fraction:
+def scene_rate(scene: bpy.types.Scene) -> Fraction:
     """Frames per second as the exact fraction that is meant: 30 over a base of 1.001 is 30000/1001.
 
     Blender stores the base as float32, so the simplest fraction that rounds to the same float32 is taken for it.
@@ -32,6 +32,11 @@ def _simplest(value: float) -> Fraction:
         if near and np.float32(float(near)) == np.float32(value):
             return near
     return exact
+
+
+def current() -> bpy.types.Scene:
+    """The scene that is open."""
+    return bpy.context.scene
 
 
 def set_rate(scene: bpy.types.Scene, wanted: Fraction) -> None:

@@ -147,8 +147,13 @@ def test_frames_are_counted_in_the_scene_rate():
     same = write(obj, motion_for(target, rate=Fraction(30000, 1001), frames=2000), target, frame_start=7)
     curve = compat.all_curves(same)[0]
     assert [k.co[0] for k in curve.keyframe_points] == list(range(7, 2007))
-    faster = write(obj, motion_for(target, rate=Fraction(120)), target, frame_start=0, rate=Fraction(24))
-    assert np.allclose([k.co[0] for k in compat.all_curves(faster)[0].keyframe_points], np.arange(F) / 5, atol=1e-5)
+    scenes.set_rate(bpy.context.scene, Fraction(24))
+    for rate in (None, Fraction(120)):
+        faster = write(obj, motion_for(target, rate=Fraction(120)), target, frame_start=0, rate=rate)
+        assert np.allclose([k.co[0] for k in compat.all_curves(faster)[0].keyframe_points], np.arange(F) / 5, rtol=0, atol=1e-6)
+    uneven = motion_for(target, frames=3)
+    uneven.times[:] = 10.0, 10.5, 11.0000001
+    assert [k.co[0] for k in compat.all_curves(write(obj, uneven, target, rate=Fraction(7)))[0].keyframe_points] == [1.0, 13.0, 25.0]
     single = write(obj, motion_for(target, frames=1), target, frame_start=12.5)
     assert [tuple(k.co)[0] for k in compat.all_curves(single)[0].keyframe_points] == [12.5]
 
@@ -290,15 +295,19 @@ def test_refusals_are_sentences_and_leave_nothing():
     assert snapshot() == before
 
 
-def test_a_connected_bone_cannot_travel():
+def test_a_connected_bone_gets_no_location_keys():
     obj = make_rig([("a", None, (0, 0, 0), (0, 0, 1), 0.0), ("b", "a", (0, 0, 1), (0, 0, 2), 0.0)])
     bpy.ops.object.mode_set(mode="EDIT")
     obj.data.edit_bones["b"].use_connect = True
     bpy.ops.object.mode_set(mode="OBJECT")
     target = armature.read(obj)
     assert target.connected.tolist() == [False, True]
-    with pytest.raises(TargetError, match='"b" is connected'):
-        write(obj, motion_for(target, moving=(1,)), target)
+    motion = motion_for(target, moving=(0, 1))
+    action = write(obj, motion, target)
+    paths = {c.data_path for c in compat.all_curves(action)}
+    assert 'pose.bones["a"].location' in paths and 'pose.bones["b"].location' not in paths
+    truth = expected(obj, ["a", "b"], motion.rotations, [0], motion.locations)
+    assert np.abs(world_matrices(obj, range(1, F + 1), ["a", "b"]) - truth).max() < 1e-5
 
 
 def test_tweak_mode_is_refused_and_nla_is_left_alone():
