@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -91,7 +91,15 @@ def measured(
 ) -> CorrectionTable:
     """The table with alignment, residual and hinge of every row computed anew (after an edit of sources or corrections)."""
     bodies = bodies_of(table, source, target, reference=reference, target_axes=target_axes)
-    rows = [_measured_row(row, target, bodies) for row in table.rows]
+    if not table.rows:
+        return table
+    turns = np.array([bodies.turns.get(target.index(row.target), quat.IDENTITY) for row in table.rows])
+    corrected = quat.mul(corrections_of(table.rows), turns)
+    vectors, residuals = np.degrees(quat.log(turns)), _residuals(table.rows, corrected, bodies)
+    rows = [
+        replace(row, alignment=(float(v[0]), float(v[1]), float(v[2])), residual=float(e), hinge=_hinge_error(row, turn, bodies))
+        for row, v, e, turn in zip(table.rows, vectors, residuals, corrected, strict=True)
+    ]
     return replace(table, rows=tuple(rows))
 
 
@@ -148,33 +156,35 @@ def _unmapped(skeleton: Skeleton, mapped: set[str]) -> tuple[str, ...]:
     return tuple(name for name in skeleton.names if name not in mapped)
 
 
-def _measured_row(row: Row, target: Skeleton, bodies: Bodies) -> Row:
-    joint = target.index(row.target)
-    turn = bodies.turns.get(joint, quat.IDENTITY)
-    corrected = quat.mul(correction_of(row), turn)
-    vector = np.degrees(quat.log(turn))
+def _directions(row: Row, bodies: Bodies) -> tuple[Array, Array] | None:
+    """The bone's direction at rest and the one it should have, or None where a direction means nothing."""
     side, part = _side_part(row.role)
-    residual = float("nan")
     if part in _LIMB_NEXT:
         d = bodies.target.direction(row.role, f"{side}{_LIMB_NEXT[part]}")
         s = bodies.source.direction(row.role, f"{side}{_LIMB_NEXT[part]}")
-        if d is not None and s is not None:
-            residual = _degrees_between(quat.rotate(corrected, d), s)
     elif part == "Foot":
         d, s = bodies.target.foot_heading(side), bodies.source.foot_heading(side)
-        if d is not None and s is not None:
-            turned = quat.rotate(corrected, d) * np.array([1.0, 1.0, 0.0])
-            residual = _degrees_between(turned, s)
-    return replace(
-        row,
-        alignment=(float(vector[0]), float(vector[1]), float(vector[2])),
-        residual=residual,
-        hinge=_hinge_error(side, part, corrected, bodies),
-    )
+    else:
+        return None
+    return None if d is None or s is None else (d, s)
 
 
-def _hinge_error(side: str, part: str, turn: Array, bodies: Bodies) -> float:
+def _residuals(rows: tuple[Row, ...], turns: Array, bodies: Bodies) -> Array:
+    """(n,): degrees between where each row's bone points and where its source does; feet by heading; NaN where it means nothing."""
+    pairs = [_directions(row, bodies) for row in rows]
+    nothing = np.full(3, np.nan)
+    d = quat.rotate(turns, np.array([nothing if pair is None else pair[0] for pair in pairs]).reshape(-1, 3))
+    s = np.array([nothing if pair is None else pair[1] for pair in pairs]).reshape(-1, 3)
+    feet = np.array([row.role.endswith("Foot") for row in rows], dtype=bool)
+    d[feet, 2] = 0.0
+    with np.errstate(invalid="ignore"):
+        d = d / np.linalg.norm(d, axis=-1, keepdims=True)
+    return np.degrees(2.0 * np.arctan2(np.linalg.norm(d - s, axis=-1), np.linalg.norm(d + s, axis=-1)))
+
+
+def _hinge_error(row: Row, turn: Array, bodies: Bodies) -> float:
     """Degrees between the two hinge axes of a bent elbow or knee at the reference pose; NaN where either is straight."""
+    side, part = _side_part(row.role)
     if part not in _HINGES:
         return float("nan")
     near, far, tip = (f"{side}{p}" for p in _HINGES[part])
@@ -184,25 +194,32 @@ def _hinge_error(side: str, part: str, turn: Array, bodies: Bodies) -> float:
         if u is None or v is None or float(np.linalg.norm(np.cross(u, v))) < np.sin(_BENT):
             return float("nan")
         axes.append(np.cross(u, v))
-    return _degrees_between(quat.rotate(turn, axes[0]), axes[1])
+    return float(np.degrees(quat.angle(quat.between(quat.rotate(turn, axes[0]), axes[1]), quat.IDENTITY)))
+
+
+def corrections_of(rows: Sequence[Row]) -> Array:
+    """(n, 4): the rows' corrections as rotations in character axes."""
+    return quat.from_euler(np.radians(np.array([row.correction for row in rows], dtype=np.float64).reshape(-1, 3)), "XYZ")
 
 
 def correction_of(row: Row) -> Array:
-    """(4,): the row's correction as a rotation in character axes."""
-    return quat.from_euler(np.radians(np.asarray(row.correction, dtype=np.float64)), "XYZ")
+    """(4,): one row's correction as a rotation in character axes."""
+    return corrections_of((row,))[0]
 
 
-def passed_rolls(table: CorrectionTable, target: Skeleton, bodies: Bodies) -> dict[int, Array]:
+def passed_rolls(all_rows: Sequence[Row], target: Skeleton, bodies: Bodies) -> dict[int, Array]:
     """Target joint -> roll ``(4,)`` handed down to it: a roll of the forearm turns hand and fingers, a roll of the hand turns the fingers."""
     out: dict[int, Array] = {}
-    rows = {row.role: row for row in table.rows}
+    rows = {row.role: row for row in all_rows if any(row.correction)}
+    if not rows:
+        return out
     for side in SIDES:
         fingers = [j for finger in FINGERS for j in bodies.target.pose.roles.get(f"{side}{finger}", ())]
         hands = list(bodies.target.pose.roles.get(f"{side}Hand", ()))
         middle = next((f"{side}{f}" for f in ("Middle", "Index", "Ring") if bodies.target.pose.one(f"{side}{f}") is not None), None)
         for part, tip, joints in (("LowerArm", f"{side}Hand", hands + fingers), ("Hand", middle, fingers)):
             row = rows.get(f"{side}{part}")
-            if row is None or tip is None or not any(row.correction):
+            if row is None or tip is None:
                 continue
             d = bodies.target.direction(f"{side}{part}", tip)
             if d is None or not d.any():
@@ -220,6 +237,3 @@ def _side_part(role: str) -> tuple[str, str]:
             return side, role[len(side) :]
     return "", role
 
-
-def _degrees_between(a: Array, b: Array) -> float:
-    return float(np.degrees(quat.angle(quat.between(a, b), quat.IDENTITY)))

@@ -145,7 +145,6 @@ class _Bone:
     row: Row
     joint: int
     sources: tuple[int, ...]
-    k: Array  # K_b
     matrix: Array  # (4, 4): left and right factors of (2)
     above: int | None  # place in the plan of the keyed ancestor, None when there is none
 
@@ -159,15 +158,18 @@ class _Plan:
         self.reference = bodies.source.pose.rotations
         inherits = options.inherits_rotation if options.inherits_rotation is not None else np.ones(len(target), dtype=bool)
         rows = sorted(table.rows, key=lambda row: target.index(row.target))
-        rolls = build.passed_rolls(table, target, bodies)
-        self.plan: list[_Bone] = []
-        place: dict[int, int] = {}
-        for row in rows:
-            joint = target.index(row.target)
-            if joint in place:
-                raise RigError(f'The target bone "{row.target}" has two rows in the table; delete one of them.')
-            self.plan.append(self._prepare(row, joint, place, rolls, inherits))
-            place[joint] = len(self.plan) - 1
+        joints = [target.index(row.target) for row in rows]
+        if len(set(joints)) < len(joints):
+            twice = next(row.target for row, joint in zip(rows, joints, strict=True) if joints.count(joint) > 1)
+            raise RigError(f'The target bone "{twice}" has two rows in the table; delete one of them.')
+        place = {joint: k for k, joint in enumerate(joints)}
+        sources = [self._sources(row) for row in rows]
+        constants = self._constants(rows, joints, sources)
+        above = [self._keyed_ancestor(joint, place, inherits) for joint in joints]
+        left = quat.mul(np.array([between for _, between in above]).reshape(-1, 4), target.rest_rotations[joints])  # L r
+        outer = np.array([quat.inv(self.turn_source) if a is None else constants[a] for a, _ in above]).reshape(-1, 4)
+        matrices = quat.left_matrix(quat.inv(quat.mul(outer, left))) @ quat.right_matrix(constants)  # (outer L r)^-1 . K_b
+        self.plan = [_Bone(*parts) for parts in zip(rows, joints, sources, matrices, [a for a, _ in above], strict=True)]
         self.bones = tuple(bone.joint for bone in self.plan)
         movable = [bone for bone in self.plan if bone.row.movable]
         self.moving = tuple(bone.joint for bone in movable)
@@ -179,22 +181,24 @@ class _Plan:
         ]
         self._offsets = {bone.joint: link_offsets(source, bone.sources) for bone in self.plan if bone.row.rule == "chord"}
 
-    def _prepare(self, row: Row, joint: int, place: dict[int, int], rolls: dict[int, Array], inherits: NDArray[np.bool_]) -> _Bone:
-        target = self.target
+    def _sources(self, row: Row) -> tuple[int, ...]:
         sources = tuple(self.source.index(name) for name in row.source)
         if not sources or (row.rule == "copy" and len(sources) != 1) or (row.rule == "blend" and len(sources) != 2):
-            raise RigError(f'The row of "{row.target}" has {len(sources)} source bones, which does not fit its rule "{row.rule}"; correct the row.')
-        turn = quat.mul(build.correction_of(row), self.bodies.turns.get(joint, quat.IDENTITY))
-        if joint in rolls:
-            turn = quat.mul(rolls[joint], turn)
-        k = quat.mul(quat.mul(turn, self.bodies.target.turn), target.rest_global_rotations[joint])  # C R B T0
-        k = quat.mul(quat.inv(self.turn_source), k)
-        if row.rule == "copy":
-            k = quat.mul(quat.inv(self.reference[sources[0]]), k)
-        above, between = self._keyed_ancestor(joint, place, inherits)
-        left = quat.inv(quat.mul(between, target.rest_rotations[joint]))  # r^-1 L^-1
-        left = quat.mul(left, self.turn_source if above is None else quat.inv(self.plan[above].k))
-        return _Bone(row, joint, sources, k, quat.left_matrix(left) @ quat.right_matrix(k), above)
+            count = len(sources)
+            raise RigError(f'The row of "{row.target}" has {count} source bones, which does not fit its rule "{row.rule}"; correct the row.')
+        return sources
+
+    def _constants(self, rows: list[Row], joints: list[int], sources: list[tuple[int, ...]]) -> Array:
+        """(n, 4): ``K`` of every row, see equation (1)."""
+        rolls = build.passed_rolls(rows, self.target, self.bodies)
+        turns = np.array([self.bodies.turns.get(joint, quat.IDENTITY) for joint in joints]).reshape(-1, 4)
+        turns = quat.mul(build.corrections_of(rows), turns)  # C R
+        for k, joint in enumerate(joints):
+            if joint in rolls:
+                turns[k] = quat.mul(rolls[joint], turns[k])
+        start = quat.mul(quat.mul(turns, self.bodies.target.turn), self.target.rest_global_rotations[joints])  # C R B T0
+        undo = np.array([self.reference[s[0]] if row.rule == "copy" else quat.IDENTITY for row, s in zip(rows, sources, strict=True)])
+        return quat.mul(quat.inv(quat.mul(self.turn_source, undo.reshape(-1, 4))), start)  # S0^-1 A^-1 C R B T0
 
     def _keyed_ancestor(self, joint: int, place: dict[int, int], inherits: NDArray[np.bool_]) -> tuple[int | None, Array]:
         """Place in the plan of the nearest keyed ancestor and the constant rotation from it (or from the world) to the parent."""
