@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A motion on an armature -> a three.js clip for its character."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import bpy
+import numpy as np
+from numpy.typing import NDArray
+
+from ..formats import gltf_nodes, node_pose, threejs
+from ..motion import quat
+from ..motion.errors import FileError
+from ..motion.take import Take
+from ..retarget.motion import PoseMotion
+from .armature import Target
+
+Array = NDArray[np.float64]
+
+# glTF's (x, z, -y) of Blender's (x, y, z)
+_C: Array = np.array([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1]])
+
+
+@dataclass(frozen=True)
+class ClipFacts:
+    """What :func:`write_clip` wrote.
+
+    Parameters
+    ----------
+    path : Path
+    name, uuid : str
+    duration : float
+        Seconds.
+    frames, tracks, size : int
+        Keys of a moving track, number of tracks, bytes.
+    renamed : mapping of str to str
+        Node names in three.js that differ from the bones'.
+    notes : tuple of str
+        What a person should know, one plain sentence each.
+    """
+
+    path: Path
+    name: str
+    uuid: str
+    duration: float
+    frames: int
+    tracks: int
+    size: int
+    renamed: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+
+def write_clip(
+    path: str | Path,
+    obj: bpy.types.Object,
+    target: Target,
+    motion: PoseMotion,
+    *,
+    name: str | None = None,
+    character: str | Path | None = None,
+    scene: bpy.types.Scene | None = None,
+) -> ClipFacts:
+    """Write a motion as a three.js clip file.
+
+    Parameters
+    ----------
+    path : path
+        The ``.json`` file; replaced if it exists.
+    obj : armature object
+        Bones that the motion does not key keep the pose they have on it.
+    target : Target
+        ``armature.read(obj)``.
+    motion : PoseMotion
+    name : str, optional
+        The clip's name; the motion's by default.
+    character : path, optional
+        The ``.glb``, ``.gltf`` or ``.vrm`` that the clip will play on: the file the armature was imported from, or one that Blender
+        exported. Without it the clip is for the file that Blender's exporter writes of this armature with its default options.
+    scene : scene, optional
+        The scene to be exported, where there is no character file; the current one by default.
+
+    Raises
+    ------
+    FileError
+        If the character file cannot be read or is another character's, a node cannot be named, or the clip cannot be written.
+    """
+    notes: list[str] = list(motion.notes)
+    tree = tree_of(obj, scene or bpy.context.scene) if character is None else gltf_nodes.read_tree(character)
+    nodes = node_pose.match(tree, target.skeleton, obj.name)
+    keyed = set(motion.bones) | set(motion.moving)
+    missing = node_pose.unmatched(target.skeleton, nodes, keyed)
+    place = Path(character).name if character is not None else "the export"
+    if keyed and len(missing) > len(keyed) // 2:
+        raise FileError(
+            f'Only {len(keyed) - len(missing)} of the {len(keyed)} moving bones of "{obj.name}" are in this file; '
+            "give the file this character came from.",
+            character,
+        )
+    if missing:
+        notes.append(f"These bones are not in {place} and move nothing there by themselves: {_listed(missing)}.")
+    if motion.curves:
+        notes.append(f"Curves are not written to three.js clips yet: {_listed(sorted(motion.curves))}.")
+    take, scales = whole_pose(obj, target, motion)
+    moving = {j for j in motion.moving if not target.connected[j]}
+    turning = set(motion.bones) | {j for j, inherits in enumerate(target.inherits_rotation) if not inherits}
+    try:
+        tracks = threejs.node_tracks(tree, node_pose.node_motions(take, tree, nodes, turning, moving, scales))
+    except FileError as error:
+        raise FileError(str(error), character) from None
+    renamed = {
+        tree.loader_names[n]: b for n, b in zip(nodes.tolist(), target.skeleton.names, strict=True) if n >= 0 and tree.loader_names[n] != b
+    }
+    clip = threejs.clip(name or motion.name, motion.times, tracks, rate=motion.rate, user_data={"bones": renamed} if renamed else None)
+    size = threejs.write(path, [clip])
+    return ClipFacts(Path(path), clip.name, clip.uuid, clip.duration, len(clip.times), len(clip.tracks), size, renamed, tuple(notes))
+
+
+def whole_pose(obj: bpy.types.Object, target: Target, motion: PoseMotion) -> tuple[Take, Array]:
+    """The motion with the pose that all other bones keep, and every bone's scale ``(J, 3)``.
+
+    Blender turns a bone that does not inherit rotation in the armature's axes, and ignores the location of a connected bone.
+    """
+    skeleton = target.skeleton
+    take = motion.to_take(skeleton)
+    rotations, translations = take.local_rotations, take.local_translations
+    scales = np.ones((len(skeleton), 3))
+    turning, moving = set(motion.bones), set(motion.moving)
+    for j, bone in enumerate(skeleton.names):
+        pose = obj.pose.bones.get(bone)
+        if pose is None:
+            continue
+        place, rotation, scale = pose.matrix_basis.decompose()
+        scales[j] = scale
+        if j not in turning:
+            rotations[:, j] = quat.mul(skeleton.rest_rotations[j], quat.normalize(np.array(rotation)))
+        if target.connected[j]:
+            translations[:, j] = skeleton.rest_translations[j]
+        elif j not in moving and any(place):
+            translations[:, j] = skeleton.rest_translations[j] + _in_parent(target, j, np.array(place))
+    if not np.all(target.inherits_rotation):
+        rotations = _hinged(target, rotations)
+    return replace(take, local_rotations=rotations, local_translations=translations), scales
+
+
+def tree_of(obj: bpy.types.Object, scene: bpy.types.Scene) -> gltf_nodes.NodeTree:
+    """The nodes that Blender's exporter writes for an armature in its rest position, below the objects it is parented to."""
+    chain = [obj]
+    while chain[-1].parent is not None:
+        chain.append(chain[-1].parent)
+    nodes: list[dict[str, object]] = []
+
+    def add(name: str, matrix: Array, parent: int | None) -> int:
+        nodes.append({"name": name, "matrix": matrix.T.ravel().tolist(), "children": []})
+        if parent is not None:
+            nodes[parent]["children"].append(len(nodes) - 1)  # type: ignore[attr-defined]
+        return len(nodes) - 1
+
+    above, at = np.eye(4), None
+    for one in reversed(chain):
+        world = _C @ np.array(one.matrix_world, dtype=np.float64) @ _C.T
+        at = add(one.name, np.linalg.inv(above) @ world, at)
+        above = world
+    stack = [(bone, at) for bone in reversed([b for b in obj.data.bones if b.parent is None])]
+    joints: list[int] = []
+    while stack:
+        bone, parent = stack.pop()
+        rest = np.array(bone.matrix_local, dtype=np.float64)
+        local = _C @ rest if bone.parent is None else np.linalg.inv(np.array(bone.parent.matrix_local, dtype=np.float64)) @ rest
+        joints.append(add(bone.name, local, parent))
+        stack.extend((child, joints[-1]) for child in reversed(bone.children))
+    data = {"scenes": [{"name": scene.name, "nodes": [0]}], "nodes": nodes, "skins": [{"joints": joints}]}
+    return gltf_nodes.tree(data)
+
+
+def _in_parent(target: Target, bone: int, location: Array) -> Array:
+    """A pose bone's location -> metres in the parent's frame (in the world's axes for a root)."""
+    metres = location * target.metres_per_unit
+    if target.use_local_location[bone]:
+        return quat.rotate(target.skeleton.rest_rotations[bone], metres)
+    return quat.rotate(target.object_rotation, metres) if target.skeleton.parents[bone] < 0 else metres
+
+
+def _hinged(target: Target, rotations: Array) -> Array:
+    """Local rotations in which bones that do not inherit their parent's rotation do not."""
+    parents = target.skeleton.parents.tolist()
+    out, above = rotations.copy(order="K"), np.empty_like(rotations)
+    for j, p in enumerate(parents):
+        if p >= 0 and not target.inherits_rotation[j]:
+            own = quat.mul(target.skeleton.rest_global_rotations[p], rotations[:, j])
+            out[:, j] = quat.mul(quat.inv(above[:, p]), own)
+            above[:, j] = own
+        else:
+            above[:, j] = rotations[:, j] if p < 0 else quat.mul(above[:, p], rotations[:, j])
+    return out
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

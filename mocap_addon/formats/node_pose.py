@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A take on a character's skeleton -> the local transforms of the nodes of its glTF file.
+
+Blender's importer (with its default bone direction) and exporter keep a bone's axes equal to its node's; only the world differs, by
+``C: (x, y, z) -> (x, z, -y)``. So a node below another bone's node moves by the bone's own local transform, and a root bone's node by
+``inverse(its parent in the scene) * C * (the bone in the world)``, the armature's place in the scene being the file's. Nodes that no bone stands for stay where the file has them; bones that
+the file does not have are multiplied into their children. Measured on six characters in Blender 4.2, 5.0 and 5.3: joints agree to 1e-5 m.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..motion import quat
+from ..motion.errors import FileError
+from ..motion.skeleton import Skeleton
+from ..motion.take import Take
+from .gltf_nodes import NodeTree
+
+Array = NDArray[np.float64]
+
+TO_GLTF: Array = np.array([np.sqrt(0.5), -np.sqrt(0.5), 0.0, 0.0])
+"""The rotation ``C`` from Z up to Y up."""
+
+_ANGLE = 2e-5  # radians and metres by which a node at rest may differ from its bone before it gets a track of its own:
+_LENGTH = 5e-6  # above the single precision of Blender (7e-6 and 1e-6 measured), far below what 0.1 mm at the fingers allows
+_NO_BONE = -1
+
+
+@dataclass(frozen=True, eq=False)
+class NodeMotion:
+    """One node's motion, or its constant place where that is not the file's.
+
+    Parameters
+    ----------
+    node, bone : int
+    rotations : (F, 4), (1, 4) or None
+        wxyz. One row: it stays so. None: as in the file.
+    translations : (F, 3), (1, 3) or None
+        In the parent node's frame and unit.
+    scale : (3,) or None
+    metres : float
+        How long the parent node's unit is.
+    """
+
+    node: int
+    bone: int
+    rotations: Array | None
+    translations: Array | None
+    scale: Array | None
+    metres: float
+
+
+def match(tree: NodeTree, skeleton: Skeleton, object_name: str = "") -> NDArray[np.int64]:
+    """(J,): for each joint its node, -1 where the file has none.
+
+    Blender numbers names that occur twice (``.001``), cuts long ones, and calls a node without a name ``Node_5``. Of several nodes with one
+    name, the one below the parent's node wins, then the one below the node called ``object_name``, then a skin's joint.
+    """
+    by_name: dict[str, list[int]] = {}
+    for n in tree.order:
+        name = tree.names[n] or f"Node_{n}"
+        for key in {name, name.encode()[:63].decode(errors="ignore")}:
+            by_name.setdefault(key, []).append(n)
+    out = np.full(len(skeleton), _NO_BONE, dtype=np.int64)
+    used: set[int] = set()
+    object_name = object_name if object_name in by_name else _without_number(object_name)
+    for j, name in enumerate(skeleton.names):
+        free = [n for n in by_name.get(name) or by_name.get(_without_number(name)) or () if n not in used]
+        if not free:
+            continue
+        parent = next((int(out[a]) for a in skeleton.ancestors(j) if out[a] >= 0), _NO_BONE)
+
+        def rank(n: int, parent: int = parent) -> tuple[bool, bool, bool]:
+            above = list(tree.ancestors(n))
+            return (
+                next((a for a in above if a in used), _NO_BONE) == parent,
+                any(tree.names[a] == object_name for a in above),
+                n in tree.joints,
+            )
+
+        out[j] = max(free, key=rank)
+        used.add(int(out[j]))
+    return out
+
+
+def node_motions(
+    take: Take,
+    tree: NodeTree,
+    nodes: NDArray[np.int64],
+    turning: Collection[int],
+    moving: Collection[int],
+    scales: Array | None = None,
+) -> list[NodeMotion]:
+    """The motion of a character's nodes.
+
+    Parameters
+    ----------
+    take : Take
+        Every joint of the character, the world's axes, metres, relative to the armature's origin; the joints that nothing moves hold the
+        pose they are to keep.
+    tree : NodeTree
+    nodes : (J,) int array
+        See :func:`match`.
+    turning, moving : collections of int
+        Joints whose rotation and whose place change. They always get a track, so that clips of one character blend evenly; the other joints
+        get a constant one only where the file has their node elsewhere.
+    scales : (J, 3) array, optional
+        Scales that joints keep.
+
+    Returns
+    -------
+    list of NodeMotion
+        In the order of the joints, those with at least one track.
+
+    Raises
+    ------
+    FileError
+        If the file's bones have other axes than the take's, or an uneven scale stands above a bone.
+    """
+    return _Walk(take, tree, nodes, set(turning), set(moving), scales).run()
+
+
+class _Walk:
+    def __init__(
+        self, take: Take, tree: NodeTree, nodes: NDArray[np.int64], turning: set[int], moving: set[int], scales: Array | None
+    ) -> None:
+        self.take, self.tree, self.nodes = take, tree, nodes
+        self.turning, self.moving, self.scales = turning, moving, scales
+        self.parents = take.skeleton.parents.tolist()
+        self.bone_of = {int(n): j for j, n in enumerate(nodes) if n >= 0}
+        self.units: dict[int, float] = {}  # bone -> metres of one unit in its frame, by what stands above its root
+        self.enlarged = 1.0
+
+    def run(self) -> list[NodeMotion]:
+        for n in self.tree.order:
+            if n in self.bone_of:
+                self._unit(n)
+        self.enlarged = self._enlarged()
+        out = [self._node(n) for n in sorted(self.bone_of, key=lambda n: self.bone_of[n])]
+        return [m for m in out if not (m.rotations is None and m.translations is None and m.scale is None)]
+
+    def _above(self, node: int) -> int:
+        """The nearest node above that a bone stands for, or -1."""
+        return next((a for a in self.tree.ancestors(node) if a in self.bone_of), _NO_BONE)
+
+    def _between(self, node: int) -> Array:
+        """(4, 4): the node's parent in the frame of the nearest bone's node above it, or in the scene."""
+        parent, above = int(self.tree.parents[node]), self._above(node)
+        if parent == above:
+            return np.eye(4)
+        g = self.tree.global_matrices
+        return g[parent] if above < 0 else np.linalg.inv(g[above]) @ g[parent]
+
+    def _unit(self, node: int) -> None:
+        above = self._above(node)
+        unit = self._folded(node) if above < 0 else self.units[self.bone_of[above]]
+        self.units[self.bone_of[node]] = unit * _even_scale(self._between(node), self.tree.names[node])
+
+    def _folded(self, node: int) -> float:
+        """The armature's scale where the exporter multiplied it into the root bones ("Remove Armature Object"), else 1."""
+        own = float(np.prod(self.tree.scales[node]))
+        kept = 1.0 if self.scales is None else float(np.prod(self.scales[self.bone_of[node]]))
+        return 1.0 if abs(own - 1.0) < 1e-3 or own <= 0.0 or kept <= 0.0 else float(np.cbrt(own / kept))
+
+    def _enlarged(self) -> float:
+        """The file's lengths over the take's: 1, but for a character that was scaled since; checks that the bones' axes are the same."""
+        ratios: list[float] = []
+        offsets: list[tuple[Array, Array]] = []
+        for n, j in self.bone_of.items():
+            above, p = self._above(n), self.parents[j]
+            if p < 0 or above != int(self.nodes[p]) or above != int(self.tree.parents[n]):
+                continue
+            there, here = self.tree.translations[n] * self.units[j], self.take.skeleton.rest_translations[j]
+            length = float(np.linalg.norm(here))
+            if length > 1e-4:
+                ratios.append(float(np.linalg.norm(there)) / length)
+                offsets.append((there, here))
+        if not ratios:
+            return 1.0
+        ratio = float(np.median(ratios))
+        apart = [float(np.linalg.norm(there - ratio * here) / max(ratio * np.linalg.norm(here), 1e-12)) for there, here in offsets]
+        if ratio <= 0.0 or np.median(apart) > 0.05:
+            raise FileError(
+                "The bones in this character file have other axes or lengths than the armature in Blender; "
+                "export the character from Blender and give that file."
+            )
+        return 1.0 if abs(ratio - 1.0) < 1e-3 else ratio
+
+    def _node(self, node: int) -> NodeMotion:
+        j, above = self.bone_of[node], self._above(node)
+        q, t = self._relative(j, self.bone_of[above] if above >= 0 else _NO_BONE)
+        t = t * self.enlarged
+        if above < 0:
+            parent = int(self.tree.parents[node])
+            origin = self.tree.global_matrices[parent][:3, 3] if parent >= 0 else np.zeros(3)
+            q, t = quat.mul(TO_GLTF, q), quat.rotate(TO_GLTF, t) + origin
+        else:
+            t = t / self.units[self.bone_of[above]]
+        if int(self.tree.parents[node]) != above:
+            undo = np.linalg.inv(self._between(node))
+            q, t = quat.mul(_rotation_of(undo), q), t @ undo[:3, :3].T + undo[:3, 3]
+        unit = self.units[j]
+        keep_q = len(q) > 1 or j in self.turning or float(quat.angle(q[0], self.tree.rotations[node])) > _ANGLE
+        keep_t = len(t) > 1 or j in self.moving or float(np.linalg.norm(t[0] - self.tree.translations[node])) * unit > _LENGTH
+        scale = None if self.scales is None or (above < 0 and self._folded(node) != 1.0) else self.scales[j]
+        if scale is not None and np.allclose(scale, self.tree.scales[node], rtol=1e-4, atol=0.0):
+            scale = None
+        return NodeMotion(node, j, q if keep_q else None, t if keep_t else None, scale, unit)
+
+    def _relative(self, joint: int, above: int) -> tuple[Array, Array]:
+        """Rotation and place of a joint in another's frame, or in the world (-1); one row where nothing on the way changes."""
+        path = self._path(joint, above)
+        if path is None:  # the file hangs the node on another parent than the skeleton does
+            (q0, t0), (q1, t1) = self._relative(above, _NO_BONE), self._relative(joint, _NO_BONE)
+            return quat.mul(quat.inv(q0), q1), quat.rotate(quat.inv(q0), t1 - t0)
+        q, t = self._local(path[0])
+        for j in path[1:]:
+            q1, t1 = self._local(j)
+            q, t = quat.mul(q1, q), t1 + quat.rotate(q1, t)
+        return q, t
+
+    def _path(self, joint: int, above: int) -> list[int] | None:
+        path: list[int] = []
+        while joint != above:
+            if joint < 0:
+                return None
+            path.append(joint)
+            joint = self.parents[joint]
+        return path
+
+    def _local(self, j: int) -> tuple[Array, Array]:
+        q = self.take.local_rotations[:, j]
+        t = self.take.local_translations[:, j]
+        return (q if j in self.turning else q[:1]), (t if j in self.moving else t[:1])
+
+
+def unmatched(skeleton: Skeleton, nodes: NDArray[np.int64], joints: Iterable[int]) -> list[str]:
+    """Names of those ``joints`` that have no node."""
+    return [skeleton.names[j] for j in sorted(set(joints)) if nodes[j] < 0]
+
+
+def _without_number(name: str) -> str:
+    return re.sub(r"\.\d{3}$", "", name)
+
+
+def _rotation_of(matrix: Array) -> Array:
+    m = matrix[:3, :3]
+    return quat.from_matrix(m / np.cbrt(np.linalg.det(m)))
+
+
+def _even_scale(matrix: Array, name: str) -> float:
+    m = matrix[:3, :3]
+    lengths = np.sqrt(np.einsum("ij,ij->j", m, m))
+    determinant = float(np.linalg.det(m))
+    if determinant <= 0.0 or np.ptp(lengths) > 1e-3 * lengths.max() or abs(determinant - np.prod(lengths)) > 1e-3 * determinant:
+        raise FileError(
+            f'Above the node "{name}" stands an uneven or mirrored scale; apply the scale in Blender and export the character again.'
+        )
+    return float(np.cbrt(determinant))
