@@ -134,11 +134,16 @@ class Take:
             raise MocapError(f'The take "{self.name}" has no frames; there is nothing to sample.')
         i0, i1, t = timeline.bracket(self.times, at)
         rotations = np.empty((len(at), len(self.skeleton), 4), order="F")
+        picked = np.where(t < 1.0, i0, i1)
+        between = bool(np.any((t > 0.0) & (t < 1.0)))  # else every time is a sample's own: 120 Hz onto whole frames of 24
         for j in range(len(self.skeleton)):
-            rotations[:, j] = quat.slerp(self.local_rotations[i0, j], self.local_rotations[i1, j], t)
+            own = self.local_rotations[:, j]
+            rotations[:, j] = quat.slerp(own[i0], own[i1], t) if between else own[picked]
         moving = len(self.local_translations) == len(self.times)
 
         def linear(a: Array) -> Array:
+            if not between:
+                return a[picked]
             w = t.reshape(-1, *([1] * (a.ndim - 1)))
             return a[i0] * (1.0 - w) + a[i1] * w
 
