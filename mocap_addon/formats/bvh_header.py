@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The head of a BVH file: HIERARCHY and the two lines after MOTION.
+
+The grammar is read the way the format's writers differ in it: keywords in any case; a joint's name is the rest of its line (so it may hold
+spaces, colons, dots, any script); an opening brace may stand on that line; the words ``End Site`` and nothing else end a chain; channels are
+known by their names, in any order and number, and the words after CHANNELS count, not the number before them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..motion.errors import FileError
+from .numbers import to_float
+
+_CHANNEL = re.compile(r"([xyz])_?(pos|rot|scale)[a-z]*", re.IGNORECASE)
+_KEYWORDS = frozenset({"{", "}", "joint", "root", "offset", "channels", "motion", "hierarchy"})
+_MOST_JOINTS = 100_000
+_MOST_CHANNELS = 1_000_000
+
+
+@dataclass
+class Joint:
+    """One ROOT or JOINT as written: ``parent`` indexes the file's joints (-1 for a ROOT); ``channels`` are pairs (kind, axis) with kind
+    ``"pos"``, ``"rot"`` or ``""`` (a column that means nothing here) and axis 0..2; ``first`` is the column of its first channel."""
+
+    name: str
+    parent: int
+    line: int
+    offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    channels: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    first: int = 0
+    end: tuple[float, float, float] | None = None
+
+
+@dataclass
+class Header:
+    """All that stands before the rows of numbers."""
+
+    joints: list[Joint]
+    columns: int
+    notes: list[str]
+    frames: int | None = None  # as declared
+    frame_time: float | None = None
+    frame_time_digits: int | None = None  # decimals as written
+    motion_line: int = 0  # 1-based line of the first row; 0 where there is no MOTION
+
+
+class _Words:
+    """The words of a text with their line numbers; a joint's name is taken as the rest of the line."""
+
+    def __init__(self, text: str, path: Path) -> None:
+        self.path = path
+        self.words: list[str] = []
+        self.lines: list[int] = []
+        for number, line in enumerate(re.split("\r\n|\r|\n", text), 1):
+            if not line.lstrip().startswith("#"):
+                found = line.replace("\0", " ").split()
+                self.words += found
+                self.lines += [number] * len(found)
+        self.at = 0
+
+    @property
+    def line(self) -> int:
+        """Line of the next word (the last line at the end)."""
+        return self.lines[min(self.at, len(self.lines) - 1)] if self.lines else 1
+
+    @property
+    def over(self) -> bool:
+        return self.at >= len(self.words)
+
+    def peek(self, ahead: int = 0) -> str:
+        return self.words[self.at + ahead] if self.at + ahead < len(self.words) else ""
+
+    def take(self) -> str:
+        word = self.peek()
+        self.at += 1
+        return word
+
+    def rest_of_line(self, until_brace: bool = False) -> list[str]:
+        """The words left on the line of the word just taken."""
+        line = self.lines[self.at - 1]
+        out: list[str] = []
+        while not self.over and self.lines[self.at] == line and not (until_brace and self.words[self.at] == "{"):
+            out.append(self.take())
+        return out
+
+    def fail(self, message: str, line: int | None = None) -> FileError:
+        return FileError(message, self.path, self.line if line is None else line)
+
+    def number(self, what: str) -> float:
+        line = self.line
+        if self.over:
+            raise self.fail(f"The file ends where {what} should stand; it is cut off.")
+        word = self.take()
+        value = to_float(word.rstrip(",;").replace(",", ".").encode("utf-8", "replace"))
+        if value is None or math.isnan(value) or abs(value) > 1e30:
+            raise self.fail(f'"{_short(word)}" stands where {what} should; the line is damaged.', line)
+        return value
+
+
+def parse_hierarchy(text: str, path: Path) -> Header:
+    """HIERARCHY of a BVH file (everything before the MOTION line).
+
+    Raises
+    ------
+    FileError
+        With the line, where the text cannot be a hierarchy.
+    """
+    words = _Words(text, path)
+    notes: list[str] = []
+    if words.peek().lower() == "hierarchy":
+        words.take()
+    elif words.peek().lower() != "root":
+        raise words.fail("A BVH file begins with HIERARCHY, this one does not; it may be damaged or of another kind.")
+    joints: list[Joint] = []
+    stack: list[int] = []  # the joints whose braces are open
+    while not words.over:
+        line = words.line
+        word = words.take()
+        key = word.lower()
+        if key == "{":
+            raise words.fail('There is a "{" without a ROOT or JOINT before it; the hierarchy is damaged.', line)
+        elif key == "}":
+            if not stack:
+                raise words.fail('There is one "}" too many; the hierarchy is damaged.', line)
+            stack.pop()
+        elif key in ("root", "joint"):
+            if key == "joint" and not stack:
+                raise words.fail("A JOINT stands outside of every ROOT; the hierarchy is damaged.", line)
+            if key == "root" and stack:
+                raise words.fail('A ROOT stands inside another joint; a "}" is missing before it.', line)
+            name = _name(words, len(joints), line, notes)
+            joints.append(Joint(name, stack[-1] if stack else -1, line))
+            if len(joints) > _MOST_JOINTS:
+                raise words.fail(f"There are more than {_MOST_JOINTS} joints; the hierarchy is damaged.", line)
+            _open(words, name)
+            stack.append(len(joints) - 1)
+        elif key == "end" and words.peek().lower() == "site":
+            if not stack:
+                raise words.fail("An End Site stands outside of every joint; the hierarchy is damaged.", line)
+            words.take()
+            words.rest_of_line(until_brace=True)
+            _end_site(words, joints[stack[-1]])
+        elif key == "offset":
+            if not stack:
+                raise words.fail("An OFFSET stands outside of every joint; the hierarchy is damaged.", line)
+            joints[stack[-1]].offset = (words.number("an offset"), words.number("an offset"), words.number("an offset"))
+        elif key == "channels":
+            if not stack:
+                raise words.fail("CHANNELS stand outside of every joint; the hierarchy is damaged.", line)
+            _channels(words, joints[stack[-1]], line, notes)
+        else:
+            raise words.fail(f'"{_short(word)}" is no word of a BVH hierarchy; the line is damaged.', line)
+    if stack:
+        raise words.fail(f'The hierarchy ends inside the joint "{joints[stack[-1]].name}"; the file is cut off or a "}}" is missing.')
+    if not joints:
+        raise words.fail("The hierarchy holds no joint.")
+    return _numbered(joints, notes, words)
+
+
+def _name(words: _Words, index: int, line: int, notes: list[str]) -> str:
+    name = " ".join(words.rest_of_line(until_brace=True))
+    if len(name) > 1 and name.endswith("{"):  # the brace touches the name
+        name = name[:-1].rstrip()
+        words.at -= 1
+        words.words[words.at] = "{"
+    if not name:
+        notes.append(f'The joint on line {line} has no name; it is called "joint{index}".')
+        return f"joint{index}"
+    return name[:256]
+
+
+def _open(words: _Words, what: str) -> None:
+    if words.peek() != "{":
+        raise words.fail(
+            f'A "{{" is missing after "{_short(what)}"; the hierarchy is damaged.'
+            if not words.over
+            else "The file ends in the middle of the hierarchy; it is cut off."
+        )
+    words.take()
+
+
+def _end_site(words: _Words, joint: Joint) -> None:
+    """``{ OFFSET x y z }``; of several End Sites at a joint the first is its bone's end."""
+    _open(words, "End Site")
+    end: tuple[float, float, float] | None = None
+    while not words.over and words.peek() != "}":
+        line = words.line
+        word = words.take()
+        if word.lower() == "offset":
+            end = (words.number("an offset"), words.number("an offset"), words.number("an offset"))
+        elif word.lower() == "channels":  # some writers give an End Site "CHANNELS 0"
+            if words.peek() != "0":
+                raise words.fail("An End Site has channels; the hierarchy is damaged.", line)
+            words.take()
+        else:
+            raise words.fail(f'"{_short(word)}" stands inside an End Site; the hierarchy is damaged.', line)
+    if words.over:
+        raise words.fail("The file ends inside an End Site; it is cut off.")
+    words.take()
+    if joint.end is None:
+        joint.end = end
+
+
+def _channels(words: _Words, joint: Joint, line: int, notes: list[str]) -> None:
+    count_word = words.take()
+    names = words.rest_of_line() if words.at <= len(words.words) else []
+    stop = next(
+        (i for i, n in enumerate(names) if n.lower() in _KEYWORDS or (n.lower() == "end" and names[i + 1 : i + 2] == ["Site"])), None
+    )
+    if stop is not None:  # the whole hierarchy on one line
+        words.at -= len(names) - stop
+        names = names[:stop]
+    while not words.over and not names and _CHANNEL.fullmatch(words.peek()):  # names on lines of their own
+        names.append(words.take())
+    if not count_word.isdecimal():
+        raise words.fail(f'"{_short(count_word)}" stands where the number of channels should; the line is damaged.', line)
+    count = int(count_word[:12])
+    if count > _MOST_CHANNELS:
+        raise words.fail(f"A joint cannot have {count_word[:20]} channels; the line is damaged.", line)
+    if count != len(names):
+        notes.append(f'Line {line} announces {count} channels for "{joint.name}" and names {len(names)}; the names count.')
+    joint.channels = []
+    for name in names:
+        match = _CHANNEL.fullmatch(name)
+        kind = match.group(2).lower() if match else ""
+        joint.channels.append((kind if kind in ("pos", "rot") else "", "xyz".index(match.group(1).lower()) if match else 0))
+        if kind not in ("pos", "rot"):
+            notes.append(f'The channel "{_short(name)}" of "{joint.name}" (line {line}) is not a position or rotation; it is left out.')
+    if sum(kind == "rot" for kind, _ in joint.channels) > 3:
+        raise words.fail(f'"{joint.name}" has more than three rotation channels; the line is damaged.', line)
+
+
+def _numbered(joints: list[Joint], notes: list[str], words: _Words) -> Header:
+    """Give every joint its first column, and names that occur twice under one root a number."""
+    columns = 0
+    taken: set[str] = set()
+    last: dict[str, int] = {}
+    again: list[Joint] = []
+    for joint in joints:
+        joint.first = columns
+        columns += len(joint.channels)
+        if joint.parent < 0:
+            taken, last = set(), {}
+        name = joint.name
+        if name in taken:
+            again.append(joint)
+            while joint.name in taken:
+                last[name] = last.get(name, 0) + 1
+                joint.name = f"{name}.{last[name]:03d}"
+        taken.add(joint.name)
+    if again:
+        more = f" (and {len(again) - 1} more like it)" if len(again) > 1 else ""
+        notes.append(f'A joint name occurs again on line {again[0].line}; that joint is called "{again[0].name}"{more}.')
+    if columns > _MOST_CHANNELS:
+        raise words.fail(f"The joints have {columns} channels together; the hierarchy is damaged.", 1)
+    return Header(joints, columns, _shortened(notes))
+
+
+def _short(word: str) -> str:
+    """A word as it may stand in a sentence."""
+    shown = "".join(c if c.isprintable() else "?" for c in word[:40])
+    return shown + "..." if len(word) > 40 else shown
+
+
+def _shortened(notes: list[str], most: int = 6) -> list[str]:
+    return notes if len(notes) <= most else [*notes[:most], f"There are {len(notes) - most} more remarks of this kind about the hierarchy."]

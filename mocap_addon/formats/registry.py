@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The file formats, and which one a file is in: by its content first, by its name second.
+
+The modules of the formats are imported when one of their files is opened.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from ..motion.errors import FileError
+from ..motion.take import Take
+from .options import ReadOptions
+
+_HEAD = 4096
+Reader = Callable[[Path, ReadOptions | None], list[Take]]
+Writer = Callable[[Take, Path], None]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of file.
+
+    Parameters
+    ----------
+    name : str
+        Short and lower case: what the command line calls it.
+    label : str
+        What a person calls it.
+    extensions : tuple of str
+        With the dot, lower case.
+    sniff : callable
+        Whether the first 4 kB of a file can be of this format.
+    reader, writer : str or None
+        ``"module:function"`` in this package; None where the format is only written or only read.
+    """
+
+    name: str
+    label: str
+    extensions: tuple[str, ...]
+    sniff: Callable[[bytes], bool]
+    reader: str | None
+    writer: str | None
+
+    def read(self, path: str | Path, options: ReadOptions | None = None) -> list[Take]:
+        """The takes of a file of this format."""
+        if self.reader is None:
+            raise FileError(f"{self.label} files are only written, not read.", path)
+        return cast(Reader, _load(self.reader))(Path(path), options)
+
+    def write(self, take: Take, path: str | Path) -> None:
+        """Write one take."""
+        if self.writer is None:
+            raise FileError(f"{self.label} files are only read, not written; choose {_extensions(writing=True)}.", path)
+        cast(Writer, _load(self.writer))(take, Path(path))
+
+
+def _is_bvh(head: bytes) -> bool:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        head = head.replace(b"\0", b"")[2:]
+    return re.match(rb"(?:\xef\xbb\xbf)?\s*(?:#[^\r\n]*\s+)*HIERARCHY(?:\s|\Z)", head, re.IGNORECASE) is not None
+
+
+def _is_mvnx(head: bytes) -> bool:
+    return re.search(rb"<(?:\w+:)?mvnx[\s>]", head.replace(b"\0", b"")) is not None
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("bvh", "BVH", (".bvh",), _is_bvh, "bvh_read:read", "bvh_write:write"),
+    Format("mvnx", "Xsens MVNX", (".mvnx",), _is_mvnx, "mvnx:read", None),
+)
+
+# What other files begin with, and what to do with them; only for the sentence of an error.
+_OTHERS: tuple[tuple[bytes, str], ...] = (
+    (b"Kaydara FBX Binary", "an FBX file; import it into Blender and use its rig as the source"),
+    (b"; FBX", "an FBX text file; convert it to binary FBX and import it into Blender"),
+    (b"glTF", "a GLB file; import it into Blender and use its rig as the source"),
+    (b"BLENDER", "a Blender file; append its rig and use it as the source"),
+    (b"\x28\xb5\x2f\xfd", "a compressed Blender file; append its rig and use it as the source"),
+    (b"%YAML", "a Unity file; only BVH and MVNX takes can be read here"),
+    (b"PK\x03\x04", "a ZIP archive; unpack it first"),
+    (b"\x1f\x8b", "a gzip archive; unpack it first"),
+    (b"7z\xbc\xaf", "a 7z archive; unpack it first"),
+    (b"Rar!", "a RAR archive; unpack it first"),
+    (b"\x89PNG", "a PNG picture"),
+    (b"\xff\xd8\xff", "a JPEG picture"),
+    (b"%PDF", "a PDF document"),
+    (b":ACCLAIM", "an Acclaim skeleton (ASF); convert skeleton and motion to BVH"),
+    (b":FULLY-SPECIFIED", "an Acclaim motion (AMC); convert it with its skeleton to BVH"),
+    (b"<?xml", "an XML file, but not an MVNX one"),
+    (b"{", "a JSON file"),
+    (b"version https://git-lfs", "a placeholder of a file kept elsewhere (Git LFS); fetch the file itself"),
+)
+
+
+def recognise(path: str | Path) -> Format:
+    """The format of a file that exists: by content, else by its name.
+
+    Raises
+    ------
+    FileError
+        Saying what the file seems to be.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError as error:
+        raise FileError(f"The file cannot be opened ({error.strerror or error}).", path) from None
+    found = next((f for f in FORMATS if f.sniff(head)), None)
+    if found is not None:
+        return found
+    if not head.strip(b"\0 \t\r\n"):
+        raise FileError("The file is empty.", path)
+    other = _other(head)
+    if other is None and (named := by_name(path)) is not None:
+        return named  # a damaged file: its reader says on which line
+    seems = other or ("text of no known kind" if b"\0" not in head else "binary data of no known kind")
+    raise FileError(f"This seems to be {seems}; takes are read from {_extensions(writing=False)} files.", path)
+
+
+def by_name(path: str | Path) -> Format | None:
+    """The format that a file's extension stands for."""
+    suffix = Path(path).suffix.lower()
+    return next((f for f in FORMATS if suffix in f.extensions), None)
+
+
+def read(path: str | Path, options: ReadOptions | None = None) -> list[Take]:
+    """The takes of a file, in the project's axes and metres; ``notes`` and ``facts`` say what was found and guessed.
+
+    Raises
+    ------
+    FileError
+        Where it is no motion file, or a damaged one.
+    """
+    return recognise(path).read(path, options)
+
+
+def write(take: Take, path: str | Path) -> None:
+    """Write a take in the format that the name of ``path`` stands for.
+
+    Raises
+    ------
+    FileError
+        Where the name stands for no format that is written, or the disk does not take it. Nothing half-written stays.
+    """
+    named = by_name(path)
+    if named is None:
+        raise FileError(f"The name does not say which format to write; end it in {_extensions(writing=True)}.", path)
+    named.write(take, path)
+
+
+def _other(head: bytes) -> str | None:
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if len(head) > 1 and head[1] == 0x50 and head[0] < 20:
+        return "a C3D file; export it to BVH or MVNX from the capture software"
+    return next((what for begin, what in _OTHERS if start.startswith(begin)), None)
+
+
+def _extensions(writing: bool) -> str:
+    names = [e for f in FORMATS for e in f.extensions if (f.writer if writing else f.reader)]
+    return " or ".join(names)
+
+
+def _load(target: str) -> Callable[..., object]:
+    module, name = target.split(":")
+    return getattr(importlib.import_module(f".{module}", __package__), name)
