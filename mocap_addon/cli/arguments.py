@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Literal, NoReturn
 
 FORMATS: tuple[str, ...] = ("blend", "threejs", "bvh")
-UPS: tuple[str, ...] = ("x", "y", "z", "-x", "-y", "-z")
+AXES: tuple[str, ...] = ("x", "y", "z", "-x", "-y", "-z")
 UNITS: dict[str, float] = {"m": 1.0, "dm": 0.1, "cm": 0.01, "mm": 0.001, "inch": 0.0254, "foot": 0.3048}
 """Names of units and their length in metres."""
 
@@ -111,6 +111,9 @@ def _add_convert(verbs: argparse._SubParsersAction[_Parser]) -> None:
     )
     p.add_argument("takes", nargs="+", metavar="TAKE", help="motion files; every take in a file is converted")
     p.add_argument("--character", required=True, metavar="FILE", help="the character: .blend, .glb, .gltf, .vrm or .fbx (never changed)")
+    p.add_argument(
+        "--armature", metavar="NAME", help="which armature of the character file, where there are several (else the one with most bones)"
+    )
     p.add_argument("--out", required=True, metavar="DIR", help="where the files go; the folder is created")
     p.add_argument("--table", metavar="T.toml", help="a saved correction table, in place of the computed one")
     p.add_argument(
@@ -153,7 +156,8 @@ def _add_demo(verbs: argparse._SubParsersAction[_Parser]) -> None:
 
 def _add_reading(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("when a file was read wrongly")
-    group.add_argument("--up", choices=UPS, help="the file's up axis (write --up=-y for a negative one)")
+    group.add_argument("--up", choices=AXES, type=str.lower, help="the file's up axis in the motion (write --up=-y for a negative one)")
+    group.add_argument("--rest-up", choices=AXES, type=str.lower, help="its up axis in the rest pose, where that is another")
     group.add_argument("--unit", type=_unit, metavar="UNIT", help=f"what one unit of the file is: {', '.join(UNITS)}, or metres")
     group.add_argument("--take-fps", type=_rate, metavar="N", help="the rate at which the take was recorded")
 

@@ -1,101 +1,73 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What can be said of a character file without Blender: a look at its first bytes, and at a glTF's JSON."""
+"""What can be said of a character file without Blender: a look at its first bytes, and at a glTF's description."""
 
 from __future__ import annotations
 
-import json
-import struct
 from pathlib import Path
 from typing import Any
 
 from ..motion.errors import FileError
 
-ENDINGS: dict[str, str] = {
+KINDS: dict[str, str] = {
     ".glb": "glTF",
     ".gltf": "glTF",
     ".vrm": "VRM",
-    ".vrma": "VRM animation",
     ".fbx": "FBX",
     ".blend": "Blender",
 }
-"""Endings of files that Blender brings in as characters, and what they are called."""
+"""Endings of files that Blender brings in as characters, and what such a file is called."""
 
-_LARGEST_JSON = 256 << 20
+_STARTS: dict[str, tuple[bytes, ...]] = {
+    "Blender": (b"BLENDER", b"\x28\xb5\x2f\xfd", b"\x1f\x8b"),  # plain, compressed since 3.0, compressed before
+    "FBX": (b"Kaydara FBX Binary", b"; FBX"),
+}
 
 
 def is_character(path: Path) -> bool:
     """Whether the file's name ends like a character's."""
-    return path.suffix.lower() in ENDINGS
+    return path.suffix.lower() in KINDS
 
 
 def describe(path: Path) -> tuple[dict[str, object], str]:
-    """A record and a sentence about a character file.
-
-    Raises
-    ------
-    FileError
-        When the file is not what its name says.
-    """
-    kind = ENDINGS[path.suffix.lower()]
+    """A record and a sentence about a character file; :class:`FileError` when it is not what its name says."""
+    kind = KINDS[path.suffix.lower()]
     record: dict[str, object] = {"file": str(path), "kind": "character", "format": kind}
+    what = f"{'an' if kind == 'FBX' else 'a'} {kind} file"
+    if kind in _STARTS:
+        _check_start(path, kind)
+    else:
+        facts = _gltf_facts(path)
+        record.update(facts)
+        counts = ((facts["bones"], "bone"), (facts["meshes"], "mesh"), (len(facts["animations"]), "animation"))
+        what += " with " + ", ".join(f"{n} {word if n == 1 else 'meshes' if word == 'mesh' else word + 's'}" for n, word in counts)
+        if not facts["bones"]:
+            return record, f"{what}: it has no skeleton, so it cannot take motion"
+    return record, f"{what}: a character file; use it with --character"
+
+
+def _check_start(path: Path, kind: str) -> None:
     try:
         with path.open("rb") as file:
             head = file.read(32)
     except OSError as error:
         raise FileError(f"The file cannot be read ({error.strerror or error}).", path) from None
-    if kind in ("glTF", "VRM", "VRM animation"):
-        known = _gltf_facts(path, head)
-        record.update(known)
-        counts = f"{known['nodes']} nodes, {known['skins']} skins, {len(known['animations'])} animations"
-        return record, f"a {kind} file ({counts}): use it with --character"
-    if kind == "Blender":
-        if not head.startswith((b"BLENDER", b"\x28\xb5\x2f\xfd", b"\x1f\x8b")):
-            raise FileError("This is not a Blender file although it is called so.", path)
-    elif not head.startswith((b"Kaydara FBX Binary", b"; FBX")):
-        raise FileError("This is not an FBX file although it is called so.", path)
-    article = "an" if kind == "FBX" else "a"
-    return record, f"{article} {kind} file: use it with --character"
+    if not head.startswith(_STARTS[kind]):
+        raise FileError(f"This is no {kind} file although it is called so; give the right file or rename it.", path)
 
 
-def _gltf_facts(path: Path, head: bytes) -> dict[str, Any]:
-    data = _gltf_json(path, head)
-    skins = _list(data, "skins")
-    joints = [len(_list(skin, "joints")) for skin in skins if isinstance(skin, dict)]
+def _gltf_facts(path: Path) -> dict[str, Any]:
+    from ..formats import gltf_nodes
+
+    data = gltf_nodes.read_json(path)
+    tree = gltf_nodes.tree(data, path)
     extensions = data.get("extensions")
-    vrm = extensions.get("VRMC_vrm", extensions.get("VRM")) if isinstance(extensions, dict) else None
-    names = [a.get("name") if isinstance(a, dict) else None for a in _list(data, "animations")]
     return {
-        "nodes": len(_list(data, "nodes")),
-        "skins": len(skins),
-        "joints": max(joints, default=0),
-        "animations": [name if isinstance(name, str) else "" for name in names],
-        "vrm": vrm is not None,
+        "nodes": len(tree),
+        "bones": len(tree.joints),
+        "meshes": len(_list(data, "meshes")),
+        "animations": [str(a.get("name") or "") if isinstance(a, dict) else "" for a in _list(data, "animations")],
+        "vrm": isinstance(extensions, dict) and ("VRMC_vrm" in extensions or "VRM" in extensions),
     }
-
-
-def _gltf_json(path: Path, head: bytes) -> dict[str, Any]:
-    size = path.stat().st_size
-    try:
-        with path.open("rb") as file:
-            if head.startswith(b"glTF"):
-                if len(head) < 20:
-                    raise FileError("The file is cut off inside its header.", path)
-                length, chunk = struct.unpack("<I4s", head[12:20])
-                if chunk != b"JSON" or length > size - 20:
-                    raise FileError("The file is cut off or is not glTF 2.", path)
-                file.seek(20)
-            else:
-                length = size
-            if length > _LARGEST_JSON:
-                raise FileError(f"Its description alone is larger than {_LARGEST_JSON >> 20} MB; it is not read.", path)
-            data = json.loads(file.read(length))
-    except OSError as error:
-        raise FileError(f"The file cannot be read ({error.strerror or error}).", path) from None
-    except (ValueError, RecursionError):
-        raise FileError("This is not a glTF file although it is called so.", path) from None
-    if not isinstance(data, dict) or not isinstance(data.get("asset"), dict):
-        raise FileError("This is not a glTF file although it is called so.", path)
-    return data
 
 
 def _list(data: dict[str, Any], key: str) -> list[Any]:

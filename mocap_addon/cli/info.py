@@ -81,9 +81,6 @@ def _record(path: Path, take: Take, roles: RoleMap, pose: str) -> dict[str, obje
 
 
 def _lines(record: dict[str, object], *, verbose: bool) -> list[str]:
-    from ..motion.timeline import format_rate
-
-    del format_rate
     r = record
     rate = "no fixed rate" if r["fps"] is None else f"{r['fps']:.6g} fps"
     roles: dict[str, list[str]] = r["roles"]  # type: ignore[assignment]

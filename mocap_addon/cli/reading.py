@@ -27,14 +27,14 @@ def expanded(words: Iterable[str]) -> list[Path]:
     return list(out.values())
 
 
-def read(path: Path, options: argparse.Namespace) -> list[Take]:
+def read(path: Path, options: argparse.Namespace | None = None) -> list[Take]:
     """Every take in ``path``; :class:`MocapError` when there is none or it cannot be read."""
     from .. import formats
 
     if path.is_dir():
         raise FileError("This is a folder; name the files in it.", path)
     try:
-        takes = formats.read(path, read_options(options))
+        takes = formats.read(path, read_options(options)) if options else formats.read(path)
     except OSError as error:
         raise FileError(f"The file cannot be read ({error.strerror or error}).", path) from None
     except MemoryError:
@@ -45,7 +45,8 @@ def read(path: Path, options: argparse.Namespace) -> list[Take]:
 
 
 def read_options(options: argparse.Namespace) -> ReadOptions:
-    """The command's ``--up``, ``--unit`` and ``--take-fps`` as the formats' options."""
+    """The command's ``--up``, ``--rest-up``, ``--unit`` and ``--take-fps`` as the formats' options."""
     from ..formats import ReadOptions
 
-    return ReadOptions(up=options.up, unit=options.unit, rate=options.take_fps)
+    up, rest_up = (axis and axis.upper() for axis in (options.up, options.rest_up))
+    return ReadOptions(rate=options.take_fps, up=up, rest_up=rest_up, unit=options.unit)

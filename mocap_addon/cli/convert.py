@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``mocap convert``: takes onto a character, each into files of its own."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..motion.errors import FileError, MocapError
+from ..motion.timeline import format_rate
+from . import FAILED, OK, character_files, naming, reading
+from .output import Output
+
+if TYPE_CHECKING:
+    from ..blender.job import JobResult
+    from ..motion.take import Take
+    from ..rig.table import CorrectionTable
+    from .stage import Stage
+
+T = TypeVar("T")
+
+
+def run(options: argparse.Namespace, out: Output) -> int:
+    """Convert every take; 1 if one failed."""
+    try:
+        paths, folder, table = _prepare(options)
+    except MocapError as error:
+        out.failure(str(error), character=options.character)
+        return FAILED
+    with out.while_blender_works(verbose=options.verbose):
+        from .stage import Stage
+
+        try:
+            stage = Stage(Path(options.character), options.armature)
+        except MocapError as error:
+            out.failure(str(error), character=options.character)
+            return FAILED
+        with stage:
+            names = naming.Names(folder, [*paths, Path(options.character)])
+            return Converter(options, out, stage, folder, names, table).all(paths)
+
+
+def _prepare(options: argparse.Namespace) -> tuple[list[Path], Path, CorrectionTable | None]:
+    """What can be found wrong before Blender starts."""
+    character = Path(options.character)
+    if not character.is_file():
+        raise FileError("There is no such character file; check the path.", character)
+    if not character_files.is_character(character):
+        raise FileError(f"This is not a character file; give one that ends in {', '.join(character_files.KINDS)}.", character)
+    character_files.describe(character)
+    table = None
+    if options.table is not None:
+        from .. import rig
+
+        table = rig.load_table(options.table)
+    return reading.expanded(options.takes), make_folder(options.out), table
+
+
+def make_folder(name: str) -> Path:
+    """The output folder, created where needed; :class:`FileError` when it cannot be."""
+    folder = Path(name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise FileError("This is a file; give a folder for the results.", folder) from None
+    except (OSError, ValueError) as error:
+        raise FileError(f"The folder cannot be made ({getattr(error, 'strerror', None) or error}).", folder) from None
+    return folder
+
+
+@dataclass
+class Converter:
+    """One run of the verb over all its takes."""
+
+    options: argparse.Namespace
+    out: Output
+    stage: Stage
+    folder: Path
+    names: naming.Names
+    table: CorrectionTable | None
+    failed: bool = field(default=False, init=False)
+
+    def all(self, paths: Iterable[Path]) -> int:
+        """Every take of every file; one that fails does not keep the others."""
+        for path in paths:
+            start = perf_counter()
+            takes = self._guarded(path, path.stem, lambda path=path: reading.read(path, self.options))
+            seconds = perf_counter() - start
+            for take in takes or ():
+                self._guarded(path, take.name, lambda take=take, path=path: self._one(take, path, seconds / len(takes)))
+        return FAILED if self.failed else OK
+
+    def _guarded(self, path: Path, name: str, work: Callable[[], T]) -> T | None:
+        """What ``work`` gives; None after it failed and its sentence was said."""
+        known = {"take": name, "source": str(path), "character": self.options.character}
+        try:
+            return work()
+        except MocapError as error:
+            self.out.failure(str(error), **known)
+        except BrokenPipeError:
+            raise
+        except MemoryError:
+            self.out.failure(f"{path.name}: There is not enough memory for this take.", **known)
+        except Exception as error:
+            self.out.unexpected(error, verbose=self.options.verbose, **known)
+        self.failed = True
+        return None
+
+    def _one(self, take: Take, path: Path, read_seconds: float) -> None:
+        from . import exports
+
+        start = perf_counter()
+        obj = self.stage.set(_rate(take, self.options.fps))
+        ready = perf_counter()
+        result = self.stage.retarget(obj, take, self.table, self.options.reference_frame)
+        done = perf_counter()
+        finished = exports.Finished(obj, result, self.stage.gltf)
+        files, notes = exports.write(self.options.formats, finished, self.folder, self.names.stem(take.name or path.stem))
+        timing = {
+            "read": read_seconds,
+            "character": ready - start,
+            "retarget": result.timing.get("table", 0.0) + result.timing.get("retarget", 0.0),
+            "write": result.timing.get("write", 0.0),
+            "export": perf_counter() - done,
+        }
+        record = _record(take, path, obj.name, result, self.stage.rate)
+        record.update(warnings=list(dict.fromkeys([*record["warnings"], *notes])), files=files)
+        record["timing_s"] = {key: round(seconds, 4) for key, seconds in timing.items()}
+        self.out.result(record, _lines(record, len(result.target.skeleton)))
+
+
+def _rate(take: Take, wanted: Fraction | str) -> Fraction | None:
+    """The scene's rate for a take; None keeps the scene's own."""
+    if isinstance(wanted, Fraction):
+        return wanted
+    if wanted == "scene":
+        return None
+    if take.rate is not None:
+        return take.rate
+    if take.frames < 2:
+        return None
+    # Samples at uneven times: the rate of as many frames in the same time.
+    return Fraction((take.frames - 1) / take.duration).limit_denominator(1001)
+
+
+def _record(take: Take, path: Path, character: str, result: JobResult, rate: Fraction) -> dict[str, Any]:
+    motion, table = result.motion, result.table
+    frames = len(motion.times)
+    return {
+        "take": take.name,
+        "source": str(path),
+        "character": character,
+        "action": result.action.name,
+        "frames": frames,
+        "fps": float(rate),
+        "rate": str(rate),
+        "duration_s": float(motion.times[-1] - motion.times[0]) if frames else 0.0,
+        "mapped": [[row.role, " + ".join(row.source), row.target] for row in table.rows],
+        "unmapped": list(table.unmapped_target),
+        "unmapped_source": list(table.unmapped_source),
+        "residual_deg": {row.target: round(row.residual, 4) for row in table.rows if row.residual == row.residual},
+        "warnings": list(result.notes),
+    }
+
+
+def _lines(r: dict[str, Any], bones: int) -> list[str]:
+    residual = max(r["residual_deg"].values(), default=0.0)
+    rate = format_rate(Fraction(r["rate"]))
+    return [
+        f"{r['take']} -> {r['character']}: {r['frames']} frames at {rate} fps, {r['duration_s']:.2f} s; "
+        f"{len(r['mapped'])} of {bones} bones move, largest residual {residual:.1f} degrees",
+        *(f"  note: {note}" for note in r["warnings"]),
+        *(f"  {name:<8} {file}" for name, file in r["files"].items()),
+    ]

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One finished take -> its files. All of them or none: each is written under a hidden name first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..motion.errors import FileError
+from .naming import SUFFIXES
+
+if TYPE_CHECKING:
+    import bpy
+
+    from ..blender.job import JobResult
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A take on its character, ready to be written.
+
+    Parameters
+    ----------
+    obj : armature object
+    result : JobResult
+    gltf : Path or None
+        The glTF file the character came from; a clip takes its node names from it.
+    """
+
+    obj: bpy.types.Object
+    result: JobResult
+    gltf: Path | None
+
+
+def write(formats: Sequence[str], done: Finished, folder: Path, stem: str) -> tuple[dict[str, str], list[str]]:
+    """Write the wanted formats; returns format -> path, and notes.
+
+    Raises
+    ------
+    MocapError
+        One of them could not be written; then none is there, and what was there before still is.
+    """
+    paths = {name: folder / (stem + SUFFIXES[name]) for name in formats}
+    hidden = {name: folder / f".mocap-{os.getpid()}{SUFFIXES[name]}" for name in formats}
+    notes: list[str] = []
+    try:
+        for name in formats:
+            notes += _WRITERS[name](done, hidden[name])
+        for path in paths.values():
+            if path.is_dir():
+                raise FileError("There is a folder of this name; move it away.", path)
+        for name in formats:
+            os.replace(hidden[name], paths[name])
+    except OSError as error:
+        raise FileError(f"The files cannot be written there ({error.strerror or error}).", folder) from None
+    finally:
+        for path in hidden.values():
+            path.unlink(missing_ok=True)
+    return {name: str(path) for name, path in paths.items()}, notes
+
+
+def _blend(done: Finished, path: Path) -> Sequence[str]:
+    from ..blender import scenes
+
+    scenes.save_blend(path)
+    return ()
+
+
+def _threejs(done: Finished, path: Path) -> Sequence[str]:
+    from ..blender import clips
+
+    result = done.result
+    facts = clips.write_clip(path, done.obj, result.target, result.motion, name=result.action.name, character=done.gltf)
+    if done.gltf is None:
+        return (*facts.notes, f'The three.js clip plays on the GLB that Blender exports of "{done.obj.name}".')
+    return facts.notes
+
+
+def _bvh(done: Finished, path: Path) -> Sequence[str]:
+    from .. import formats
+
+    formats.write(done.result.motion.to_take(done.result.target.skeleton), path)
+    return ()
+
+
+_WRITERS = {"blend": _blend, "threejs": _threejs, "bvh": _bvh}
