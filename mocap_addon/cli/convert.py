@@ -7,6 +7,7 @@ import argparse
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -89,10 +90,10 @@ class Converter:
         """Every take of every file; one that fails does not keep the others."""
         for path in paths:
             start = perf_counter()
-            takes = self._guarded(path, path.stem, lambda path=path: reading.read(path, self.options))
-            seconds = perf_counter() - start
-            for take in takes or ():
-                self._guarded(path, take.name, lambda take=take, path=path: self._one(take, path, seconds / len(takes)))
+            takes = self._guarded(path, path.stem, partial(reading.read, path, self.options)) or []
+            seconds = (perf_counter() - start) / max(1, len(takes))
+            for take in takes:
+                self._guarded(path, take.name, partial(self._one, take, path, seconds))
         return FAILED if self.failed else OK
 
     def _guarded(self, path: Path, name: str, work: Callable[[], T]) -> T | None:
