@@ -11,13 +11,17 @@ __version__ = "0.1.0"
 
 def register() -> None:
     """Called by Blender when the extension is enabled."""
+    from . import cli
     from .ui import registration
 
     registration.register()
+    cli.register_command()
 
 
 def unregister() -> None:
     """Called by Blender when the extension is disabled."""
+    from . import cli
     from .ui import registration
 
+    cli.unregister_command()
     registration.unregister()

@@ -75,19 +75,19 @@ _registered: object | None = None
 def register_command() -> None:
     """Make ``blender --command mocap ...`` known; for the add-on's ``register()``."""
     global _registered
-    import bpy
+    from ..blender import commands
 
     if _registered is None:
-        _registered = bpy.utils.register_cli_command("mocap", _run_command)
+        _registered = commands.add("mocap", _run_command)
 
 
 def unregister_command() -> None:
     """Undo :func:`register_command`."""
     global _registered
-    import bpy
+    from ..blender import commands
 
     if _registered is not None:
-        bpy.utils.unregister_cli_command(_registered)
+        commands.remove(_registered)
         _registered = None
 
 
