@@ -7,37 +7,27 @@ MVN's own reference pose faces +X. Those axes are kept as they are, heading incl
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 
 from ..motion.errors import FileError
 from ..motion.take import Take
+from . import orientation
 from .mvnx_build import TakeBuilder
-from .mvnx_outline import Subject
 from .mvnx_scan import Progress, Scanner
+from .mvnx_xml import Subject
+from .options import ReadOptions
 
 
-def recognise(head: bytes) -> bool:
-    """Whether the beginning of a file (a few kilobytes) is that of an MVNX file."""
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        head = head.decode("utf-16", "ignore").encode("ascii", "ignore")
-    elif head[1:2] == b"\x00" or head[:1] == b"\x00":
-        head = head.replace(b"\x00", b"")
-    return b"<mvnx" in head or b":mvnx" in head
-
-
-def read(path: str | Path, options: object = None, progress: Progress | None = None, *, by_parser: bool = False) -> list[Take]:
+def read(path: str | Path, options: ReadOptions | None = None, progress: Progress | None = None) -> list[Take]:
     """Read an MVNX file.
 
     Parameters
     ----------
     path : path
     options : ReadOptions, optional
-        ``rate`` (Fraction or None) replaces the file's frame rate.
+        ``rate`` replaces the file's frame rate, ``up`` and ``unit`` what MVN documents (Z, metres).
     progress : callable, optional
-        Called with the share read (0..1) about every 4 MB; returning False cancels with a :class:`MocapError`.
-    by_parser : bool
-        Read the frames with the XML parser too, not only what is around them. Slower; the takes are the same.
+        Called with the share read (0..1) after every megabyte; returning False cancels with a :class:`MocapError`.
 
     Returns
     -------
@@ -60,26 +50,24 @@ def read(path: str | Path, options: object = None, progress: Progress | None = N
         builders.append(TakeBuilder(subject))
         return builders[-1]
 
-    scanner = Scanner(path, begin, progress, by_parser)
-    try:
-        scanner.run()
-        return _takes(path, builders, scanner, options)
-    except FileError as error:
-        if error.path is not None:
-            raise
-        raise FileError(str(error).partition(": ")[2] if error.line is not None else str(error), path, error.line) from None
+    scanner = Scanner(path, begin, progress)
+    scanner.run()
+    return _takes(path, builders, scanner, options)
 
 
-def _takes(path: Path, builders: list[TakeBuilder], scanner: Scanner, options: object) -> list[Take]:
+def _takes(path: Path, builders: list[TakeBuilder], scanner: Scanner, options: ReadOptions | None) -> list[Take]:
     full = [b for b in builders if b.frames]
     if not full:
         what = "has no subject with frames" if not builders else "has only pose frames, no motion"
         raise FileError(f"The file {what}; export it from MVN with the recording's frames.", path)
-    rate = getattr(options, "rate", None)
+    options = options or ReadOptions()
     takes: list[Take] = []
     while full:
         builder = full.pop(0)
         label = builder.subject.attributes.get("label", "")
         name = path.stem if len(builders) == 1 else f"{path.stem} {label or len(takes) + 1}"
-        takes.append(builder.finish(name, rate if isinstance(rate, Fraction) else None, tuple(scanner.notes)))
+        take = builder.finish(name, options.rate, tuple(scanner.notes))
+        if options.up not in (None, "Z"):
+            take = take.turned(orientation.turn_to_z(options.up))
+        takes.append(take if options.unit in (None, 1.0) else take.scaled(options.unit))
     return takes

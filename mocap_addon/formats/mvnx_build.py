@@ -8,6 +8,7 @@ the difference is told (MVN lets the shoulders slide by a few millimetres, which
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import PureWindowsPath
 
@@ -15,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..motion import kinematics, quat, timeline
-from ..motion.errors import FileError, MocapError
+from ..motion.errors import MocapError
 from ..motion.skeleton import Skeleton
 from ..motion.take import PropTrack, Take
-from .mvnx_outline import Subject
+from . import orientation
 from .mvnx_rest import Pose, Rest, Settled, settle
-from .mvnx_scan import Block
+from .mvnx_scan import Block, PlacedError
 from .mvnx_times import axis
+from .mvnx_xml import Subject
 
 Array = NDArray[np.float64]
 
@@ -61,12 +63,10 @@ class TakeBuilder:
             return
         if "orientation" not in block.values:
             if self._settled is None:
-                raise FileError(
-                    "The frames have no orientations; export them from MVN with orientation and position.", None, block.lines[0]
-                )
+                raise PlacedError("The frames have no orientations; export the file with orientation and position.", block.offsets[0])
             block.values["orientation"] = np.full((len(kinds), self._settled.width), np.nan)
         if len(normal) != len(kinds):
-            block = Block([block.attributes[i] for i in normal], {k: v[normal] for k, v in block.values.items()}, [])
+            block = block.rows(normal)
         if self._settled is None:
             self._first = block.attributes[0]
             self._settled = settle(self.subject, self._poses, block)
@@ -76,13 +76,11 @@ class TakeBuilder:
         n = len(block.attributes)
         self.frames += n
         world, places = settled.world(block)
+        places[np.abs(places) > _FAR] = np.nan
         valid = np.isfinite(world[..., 0])
-        valid &= ~(np.abs(places) > _FAR).any(axis=-1)
         root = places[:, 0].copy()
-        has_place = bool(np.isfinite(root).any())
-        if has_place:
-            valid[:, 0] &= np.isfinite(root[:, 0])
-            root[~valid[:, 0]] = np.nan
+        if np.isfinite(places).any():
+            valid[:, 0] &= np.isfinite(root).all(axis=1)
             self._compare(world, places, settled.rest)
         parents = settled.layout.parents
         local = np.empty(world.shape, order="F")
@@ -103,7 +101,7 @@ class TakeBuilder:
         offsets[:, 0] = places[:, 0]
         with np.errstate(invalid="ignore"):
             miss = kinematics.global_positions(world, offsets, rest.parents) - places
-            distance = np.sqrt(np.einsum("fjk,fjk->fj", miss, miss))[:, 1:]
+            distance = np.sqrt(miss[..., 0] ** 2 + miss[..., 1] ** 2 + miss[..., 2] ** 2)[:, 1:]
         distance = distance[np.isfinite(distance)]
         if distance.size:
             self._missed[0] = max(self._missed[0], float(distance.max()))
@@ -120,8 +118,10 @@ class TakeBuilder:
         notes = [*notes_before, *settled.notes]
         layout, rest = settled.layout, settled.rest
         stamps = np.concatenate(self._stamps, axis=1)
-        nominal = rate if rate is not None else self._rate(stamps, notes)
+        nominal = self._rate(stamps, notes)
         times = axis(stamps[0] / 1000.0, stamps[1], nominal)
+        if rate is not None:
+            times = replace(times, times=times.times * float((times.rate or nominal) / rate), rate=None if times.rate is None else rate)
         valid = np.concatenate(self._valid)
         rotations = self._joined(len(layout.names), valid)
         translations = np.empty((self.frames, len(layout.names), 3), order="F")
@@ -130,7 +130,7 @@ class TakeBuilder:
         if not valid.all():
             bad = int(np.count_nonzero(~valid.all(axis=1)))
             notes.append(f"{bad} of {self.frames} frames lack the value of some segment; the value before is held there.")
-        facts = self._facts(settled, nominal, times.missing)
+        facts = self._facts(settled, rate or times.rate or nominal, times.missing, rotations[0, 0])
         notes.extend(times.notes)
         notes.extend(self._fit_note(facts))
         return Take(
@@ -184,15 +184,22 @@ class TakeBuilder:
         notes.append(f"The file gives no frame rate; its time stamps say {timeline.format_rate(rate)} frames a second.")
         return rate
 
-    def _facts(self, settled: Settled, rate: Fraction, missing: int) -> dict[str, object]:
+    def _facts(self, settled: Settled, rate: Fraction, missing: int, first: Array) -> dict[str, object]:
+        """What was found; ``first`` is the root's rotation in the first frame."""
+        forward = quat.rotate(first, np.array([1.0, 0.0, 0.0])) * np.array([1.0, 1.0, 0.0])
         given = self.subject.attributes
         facts: dict[str, object] = {
             "format": f"MVNX {self.subject.version}".strip(),
             "unit": 1.0,
+            "unit_name": "m",
             "up": "Z",
-            "facing": "+X",
+            "rest_up": "Z",
+            "rest": "t",
+            "rest_frame": settled.rest.kind,
+            "rest_facing": "X",
+            "facing": orientation.nearest_axis(forward),
+            "heading_deg": round(float(np.degrees(np.arctan2(forward[0], -forward[1]))), 1),
             "rate": rate,
-            "rest": settled.rest.kind,
             "segment_frames": "ISB" if settled.isb else "body",
         }
         if self._missed[2]:

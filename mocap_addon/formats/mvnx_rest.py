@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an MVNX subject's definitions, pose frames and first frames together settle: joints, rest pose, and in which frames the numbers are."""
+"""What an MVNX subject's definitions, pose frames and first frames settle: joints, rest pose, and what the numbers refer to."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..motion import quat
-from ..motion.errors import FileError
 from ..motion.skeleton import Skeleton
-from .mvnx_outline import Subject
-from .mvnx_scan import Block
+from .mvnx_scan import Block, PlacedError
 from .mvnx_skeleton import Layout, LayoutError, layout
+from .mvnx_xml import Subject
 
 Array = NDArray[np.float64]
 
@@ -34,7 +33,7 @@ class Pose:
 
 @dataclass(frozen=True)
 class Rest:
-    """The reference pose: where it came from, ``offsets (J, 3)`` in parents' frames (in the world for the root), global rotations ``(J, 4)``."""
+    """The reference pose: its ``kind``, ``offsets (J, 3)`` in parents' frames (in the world for the root), global rotations ``(J, 4)``."""
 
     kind: str
     parents: NDArray[np.int64]
@@ -84,8 +83,8 @@ def settle(subject: Subject, poses: Mapping[str, Pose], first: Block) -> Settled
     try:
         lay = layout(subject, counts)
     except LayoutError as error:
-        raise FileError(f"The subject cannot be read: {error}; export it from MVN again.", None, subject.line) from None
-    sample = _sampled(first, np.linspace(0, len(first.attributes) - 1, min(_SAMPLE, len(first.attributes))).astype(np.int64))
+        raise PlacedError(f"The subject cannot be read: {error}; export it from MVN again.", subject.offset) from None
+    sample = first.rows(np.linspace(0, len(first.attributes) - 1, min(_SAMPLE, len(first.attributes))).astype(np.int64).tolist())
     q, p = _gather(lay, sample.values, len(sample.attributes))
     isb = _is_isb(lay, q, p, "tpose" in poses and _looks_isb(lay, poses["tpose"]))
     if isb:
@@ -101,10 +100,6 @@ def settle(subject: Subject, poses: Mapping[str, Pose], first: Block) -> Settled
     offsets = np.where(np.isfinite(lay.offsets), lay.offsets, _measured_offsets(lay, q, p))
     rest = _rest(lay, poses, isb, offsets, notes)
     return Settled(lay, rest, isb, frame, first.values["orientation"].shape[1], tuple(notes))
-
-
-def _sampled(block: Block, rows: NDArray[np.int64]) -> Block:
-    return Block([block.attributes[i] for i in rows.tolist()], {k: v[rows] for k, v in block.values.items()}, [])
 
 
 def _gather(lay: Layout, values: Mapping[str, Array], frames: int) -> tuple[Array, Array]:
@@ -139,9 +134,13 @@ def _link_miss(lay: Layout, q: Array, p: Array) -> float:
         return np.nan
     above = lay.parents[body]
     miss = p[:, above] + quat.rotate(q[:, above], lay.offsets[body]) - p[:, body]
-    far = np.sqrt(np.einsum("fjk,fjk->fj", miss, miss))
+    far = _length(miss)
     far = far[np.isfinite(far).all(axis=1)]
     return float(np.median(far, axis=0).max()) if len(far) else np.nan
+
+
+def _length(v: Array) -> Array:
+    return np.sqrt(v[..., 0] ** 2 + v[..., 1] ** 2 + v[..., 2] ** 2)
 
 
 def _is_isb(lay: Layout, q: Array, p: Array, guess: bool) -> bool:
@@ -164,7 +163,7 @@ def _finger_frame(lay: Layout, q: Array, p: Array) -> str:
     if not tops:
         return ""
     above = lay.parents[tops]
-    to_hand, to_origin = np.linalg.norm(p[:, tops] - p[:, above], axis=-1), np.linalg.norm(p[:, tops], axis=-1)
+    to_hand, to_origin = _length(p[:, tops] - p[:, above]), _length(p[:, tops])
     good = np.isfinite(to_hand) & np.isfinite(to_origin)
     if not good.any():
         return "unknown"

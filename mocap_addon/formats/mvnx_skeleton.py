@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..motion import quat
-from .mvnx_outline import Point, SegmentGroup, Subject
+from .mvnx_xml import Point, SegmentGroup, Subject
 
 Array = NDArray[np.float64]
 
@@ -27,7 +28,7 @@ _CHAINS: tuple[tuple[str, ...], ...] = (
 )
 STANDARD: tuple[str, ...] = tuple(dict.fromkeys(name for chain in _CHAINS for name in chain))
 """The 23 segments in MVN's order."""
-_STANDARD_PARENT: dict[str, str] = {child: parent for chain in _CHAINS for parent, child in zip(chain, chain[1:], strict=False)}
+_STANDARD_PARENT: dict[str, str] = {child: parent for chain in _CHAINS for parent, child in pairwise(chain)}
 
 _HALF = 0.5**0.5
 ISB_FROM_BODY: dict[str, tuple[float, float, float, float]] = {
@@ -184,7 +185,8 @@ def _parents_first(names: Sequence[str], parents: Mapping[str, str], root: str) 
     position = {n: i for i, n in enumerate(names)}
     if all(position[parents[n]] < i for i, n in enumerate(names) if n != root) and names[0] == root:
         return list(names)  # the file's own order
-    out, todo = [], [root]
+    out: list[str] = []
+    todo = [root]
     while todo:
         name = todo.pop()
         out.append(name)

@@ -15,6 +15,8 @@ Array = NDArray[np.float64]
 
 _SLACK = 1.5e-3
 """Seconds by which a stamp may differ from the exact time; stamps are whole milliseconds, cut or rounded."""
+_MOST_FRAMES = 1e8
+"""A frame number that is farther from the first (five days at 240 Hz) is damage."""
 
 
 @dataclass(frozen=True)
@@ -44,34 +46,47 @@ def axis(stamps: Array, indices: Array, rate: Fraction) -> Axis:
     f = len(stamps)
     if f == 0:
         return Axis(np.zeros(0), rate, 0, ())
-    per = float(1 / rate)
-    stamped, counted = _rising(stamps), _rising(indices) and bool(np.all(indices == np.round(indices)))
-    if counted and np.ptp(indices) > 1e12:
-        counted = False
+    stamped, counted = _rising(stamps), _rising(indices) and bool(np.all(indices == np.rint(indices)))
+    counted = counted and float(indices[-1] - indices[0]) < _MOST_FRAMES
+    notes: list[str] = []
     count: Array | None = None
-    if counted and (not stamped or float(np.max(np.abs((indices - indices[0]) * per - (stamps - stamps[0])))) <= _SLACK):
+    if counted and (not stamped or _fits(indices, stamps, rate)):
         count = indices
+    elif counted and _fits(indices, stamps, measured := _measured(indices, stamps)):
+        says, is_ = timeline.format_rate(rate), timeline.format_rate(measured)
+        notes.append(f"The file says {says} frames a second and its time stamps say {is_}; the stamps were followed.")
+        count, rate = indices, measured
     elif stamped:
-        nearest = np.round((stamps - stamps[0]) / per)
-        if _rising(nearest) and float(np.max(np.abs(nearest * per - (stamps - stamps[0])))) <= _SLACK:
+        nearest: Array = np.rint((stamps - stamps[0]) * float(rate))
+        if _rising(nearest) and _fits(nearest, stamps, rate):
             count = nearest
-    if count is None and stamped:
-        note = f"The time stamps do not fit {timeline.format_rate(rate)} frames a second; the frames stand where their stamps say."
-        return Axis(np.array(stamps, dtype=np.float64), None, 0, (note,))
-    notes: tuple[str, ...] = ()
+        else:
+            note = f"The time stamps do not fit {timeline.format_rate(rate)} frames a second; the frames stand where their stamps say."
+            return Axis(np.array(stamps, dtype=np.float64), None, 0, (note,))
     if count is None:
         count = np.arange(f, dtype=np.float64)
         if f > 1:
-            notes = ("The frames have no rising time stamps; they are taken as following each other without a gap.",)
+            notes.append("The frames have no rising time stamps; they are taken as following each other without a gap.")
     start = _start(stamps, indices if counted else None, rate)
-    steps = count - count[0]
-    times = (start + steps) * float(rate.denominator) / float(rate.numerator) if isinstance(start, int) else start + steps * per
+    steps: Array = count - count[0]
+    per = float(rate.denominator) / float(rate.numerator)
+    times: Array = (start + steps) * float(rate.denominator) / float(rate.numerator) if isinstance(start, int) else start + steps * per
     missing = int(steps[-1]) + 1 - f
     if missing:
         gaps = int(np.count_nonzero(np.diff(steps) > 1.0))
+        what = "1 frame is" if missing == 1 else f"{missing} frames are"
         where = "one place" if gaps == 1 else f"{gaps} places"
-        notes = (*notes, f"{missing} frames are missing in {where}; the others keep their times.")
-    return Axis(times, None if missing else rate, missing, notes)
+        notes.append(f"{what} missing in {where}; the others keep their times.")
+    return Axis(times, None if missing else rate, missing, tuple(notes))
+
+
+def _fits(count: Array, stamps: Array, rate: Fraction) -> bool:
+    return float(np.max(np.abs((count - count[0]) / float(rate) - (stamps - stamps[0])))) <= _SLACK
+
+
+def _measured(count: Array, stamps: Array) -> Fraction:
+    """The rate that counted frames and their stamps say together."""
+    return timeline.rate_from_frame_time(float((stamps[-1] - stamps[0]) / (count[-1] - count[0]))) if len(count) > 1 else Fraction(1)
 
 
 def _start(stamps: Array, indices: Array | None, rate: Fraction) -> int | float:
