@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Limbs: which joints of one path through the hierarchy are which parts of an arm or a leg.
+
+The parts of a limb stand below each other in a fixed order, so they are found together: over all paths from a root to a leaf, the choice of
+joints, in order, whose names claim the parts most surely. That settles names with two meanings: a "shoulder" above an "arm" is a collar bone,
+a "shoulder" above an "elbow" an upper arm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ..motion.skeleton import Skeleton
+from .claims import Claims
+from .roles import ARM_PARTS, LEG_PARTS
+
+# How much a part counts. The two long bones come first: without them the others are worth little.
+_WEIGHTS = {"Shoulder": 0.5, "UpperArm": 1.3, "LowerArm": 1.3, "Hand": 1.0, "UpperLeg": 1.3, "LowerLeg": 1.3, "Foot": 1.0, "Toes": 0.4}
+
+_Trace = tuple[int, int, "_Trace | None"]  # part, joint, what came before
+
+
+def limb(skeleton: Skeleton, claims: Claims, side: str, parts: Sequence[str], allowed: Collection[int]) -> dict[str, int]:
+    """Part -> joint for the most sure path; parts that no name claims are missing.
+
+    Parameters
+    ----------
+    skeleton, claims
+    side : "left" or "right"
+    parts : sequence of str
+        From the body outwards, as in ``roles.ARM_PARTS``.
+    allowed : collection of int
+        Joints that may be used.
+    """
+    empty: list[tuple[float, _Trace | None] | None] = [(0.0, None), *([None] * len(parts))]
+    states: list[list[tuple[float, _Trace | None] | None]] = []
+    best: tuple[float, _Trace | None] = (0.0, None)
+    for joint, parent in enumerate(skeleton.parents.tolist()):
+        above = states[parent] if parent >= 0 else empty
+        state = above
+        if joint in allowed and claims.of[joint]:
+            for k, part in enumerate(parts, start=1):
+                sure = claims.preferred(joint, part, side)
+                if sure <= 0.0:
+                    continue
+                before = max((s for s in above[:k] if s is not None), key=lambda s: s[0])
+                value = before[0] + sure * _WEIGHTS[part]
+                held = above[k]
+                if held is None or value > held[0]:
+                    if state is above:
+                        state = list(above)
+                    state[k] = (value, (k - 1, joint, before[1]))
+                    if value > best[0] + 1e-9:
+                        best = (value, (k - 1, joint, before[1]))
+        states.append(state)
+    out: dict[str, int] = {}
+    trace = best[1]
+    while trace is not None:
+        out[parts[trace[0]]] = trace[1]
+        trace = trace[2]
+    return {part: out[part] for part in parts if part in out}
+
+
+def limbs(skeleton: Skeleton, claims: Claims, allowed: Collection[int]) -> dict[str, int]:
+    """Role -> joint of all four limbs, by names and order; a part left out between two found ones is filled where only one joint can be it."""
+    out: dict[str, int] = {}
+    for side in ("left", "right"):
+        for parts in (ARM_PARTS, LEG_PARTS):
+            found = limb(skeleton, claims, side, parts, allowed)
+            if not _is_limb(claims, found, side):
+                continue
+            out.update({f"{side}{part}": joint for part, joint in found.items()})
+    return out
+
+
+def _is_limb(claims: Claims, found: dict[str, int], side: str) -> bool:
+    """One lone joint whose word has two meanings ("leg") is no limb."""
+    if len(found) != 1:
+        return bool(found)
+    part, joint = next(iter(found.items()))
+    return claims.sure(joint, part, side) >= 0.85
+
+
+def fill_between(skeleton: Skeleton, claims: Claims, roles: dict[str, int]) -> dict[str, int]:
+    """Middle joints of limbs whose names say nothing: the one that splits the way best into two long bones."""
+    filled: dict[str, int] = {}
+    taken = set(roles.values())
+    for side in ("left", "right"):
+        for upper, middle, lower in (("UpperArm", "LowerArm", "Hand"), ("UpperLeg", "LowerLeg", "Foot")):
+            a, b = roles.get(side + upper), roles.get(side + lower)
+            if a is None or b is None or side + middle in roles or not skeleton.is_below(b, a):
+                continue
+            way = way_down(skeleton, a, b)[1:-1]
+            free = [j for j in way if j not in taken and not claims.helper[j] and not claims.of[j]]
+            if free:
+                filled[side + middle] = max(free, key=lambda j: min(path_length(skeleton, a, j), path_length(skeleton, j, b)))
+    return filled
+
+
+def way_down(skeleton: Skeleton, ancestor: int, joint: int) -> list[int]:
+    """Joints from ``ancestor`` to ``joint``, both included; empty when it is not below."""
+    way = [joint]
+    while way[-1] != ancestor:
+        parent = int(skeleton.parents[way[-1]])
+        if parent < 0:
+            return []
+        way.append(parent)
+    return way[::-1]
+
+
+def path_length(skeleton: Skeleton, ancestor: int, joint: int) -> float:
+    """Metres along the bones from ``ancestor`` down to ``joint``; independent of the pose."""
+    way = way_down(skeleton, ancestor, joint)[1:]
+    return float(sum((float(x) ** 2 + float(y) ** 2 + float(z) ** 2) ** 0.5 for x, y, z in skeleton.rest_translations[way].tolist()))
+
+
+def common_ancestor(skeleton: Skeleton, joints: Sequence[int]) -> int | None:
+    """The lowest joint that stands above (or is) every one of ``joints``; None when they have no root in common."""
+    if not joints:
+        return None
+    ways = [[j, *skeleton.ancestors(j)] for j in joints]
+    others = [set(way) for way in ways[1:]]
+    return next((j for j in ways[0] if all(j in other for other in others)), None)
