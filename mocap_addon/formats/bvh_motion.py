@@ -3,8 +3,8 @@
 
 A joint's rotation is the product of its rotation channels in the order they are written: ``Zrotation Yrotation Xrotation`` is
 ``Rz Ry Rx`` on column vectors. A joint's position channels *replace* its OFFSET, axis by axis; that is how the exporters with six channels
-a joint write them (they repeat the offset) and how Blender's importer reads them. Only where they never leave the neighbourhood of zero
-while the offset is long are they taken as relative to it: some exporters write them so, and replacing would fold the body.
+a joint write them (they repeat the offset) and how Blender's importer reads them. Only where they stay close to zero along the offset's
+longest component are they taken as relative to it: some exporters write them so, and replacing would fold the body or sink it into the floor.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .bvh_header import Joint
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-_RELATIVE = 0.1  # of the offset's length: position channels that stay below it are relative
+_RELATIVE = 0.1  # of the offset's longest component: positions that stay below it are relative
 
 
 @dataclass(frozen=True)
@@ -128,16 +128,14 @@ class ChannelMotion:
         """Local rotations ``(F, J, 4)``, translations ``(F, J, 3)`` or ``(1, J, 3)``, validity ``(F, J)`` or None, and remarks."""
         notes: list[str] = []
         r = _shorter(self._r, self.frames)
-        if self._positions and self.frames:
-            t = _shorter(self._t, self.frames)
-        else:
-            t = np.ascontiguousarray(self.offsets.T[:, :, None])
+        moving = bool(self._positions) and self.frames > 0
+        t = _shorter(self._t, self.frames) if moving else np.ascontiguousarray(self.offsets.T[:, :, None])
         valid = None
         if self._valid is not None:
             valid = self._valid[:, : self.frames]
             self._hold(r, t, valid)
             valid = valid.T
-        if self._positions and self.frames:
+        if moving:
             notes += self._add_offsets(t)
         return r.transpose(2, 1, 0), t.transpose(2, 1, 0), valid, notes
 
@@ -162,17 +160,14 @@ class ChannelMotion:
         relative: list[str] = []
         for i in sorted({joint for joint, _, _ in self._positions}):
             axes = [axis for joint, axis, _ in self._positions if joint == i]
-            offset = self.offsets[i][axes]
-            length = float(np.linalg.norm(offset))
-            if length > 0.0 and float(np.abs(t[axes, i]).max()) < _RELATIVE * length:
-                t[axes, i] += offset[:, None]
+            longest = max(axes, key=lambda axis: abs(float(self.offsets[i, axis])))
+            if float(np.abs(t[longest, i]).max()) < _RELATIVE * abs(float(self.offsets[i, longest])):
+                t[axes, i] += self.offsets[i, axes][:, None]
                 relative.append(self.joints[i].name)
         if not relative:
             return []
         more = f" and {len(relative) - 1} more joints" if len(relative) > 1 else ""
-        return [
-            f'The positions of "{relative[0]}"{more} stay close to zero although the offset is long; they were read as relative to the offset.'
-        ]
+        return [f'The positions of "{relative[0]}"{more} stay close to zero beside a long offset; they were read as relative to it.']
 
 
 def _group(joints: list[Joint]) -> tuple[list[_Group], Indices]:

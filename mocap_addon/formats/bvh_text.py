@@ -16,6 +16,8 @@ from .numbers import to_float
 
 PIECE = 1 << 18
 """Bytes of text read at a time: its temporaries stay in the cache, and small allocations cost no page faults."""
+LARGE_PIECE = 1 << 20
+"""The same for files above 4 MB: the takes' arrays are frames last in memory, so longer strips of them touch fewer pages."""
 
 _LONGEST_LINE = 1 << 26
 _LONGEST_HEAD = 1 << 26
@@ -55,14 +57,15 @@ class BvhText:
         file.seek(here)
 
     def pieces(self) -> Iterator[bytes]:
-        """The rows of numbers in pieces of about :data:`PIECE` bytes that end at line ends."""
+        """The rows of numbers in pieces of bounded size that end at line ends."""
         rest = self._rest
+        size = PIECE if self.size < 4 * LARGE_PIECE else LARGE_PIECE
         at = 0
         while True:
-            piece = rest[at : at + PIECE]
+            piece = rest[at : at + size]
             at += len(piece)
-            if len(piece) < PIECE:
-                piece += self._file.read(PIECE - len(piece))
+            if len(piece) < size:
+                piece += self._file.read(size - len(piece))
             if not piece:
                 return
             if at < len(rest):
