@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Retarget: the take onto the character, as an action. One undo step; nothing else changes."""
+
+from __future__ import annotations
+
+import os
+
+import bpy
+from bpy.props import CollectionProperty, StringProperty
+
+from ..motion.errors import MocapError
+from . import characters, run, settings, takes
+from .operators_take import take_for
+from .properties import JobSettings, ReadSettings
+
+MOST_NOTES = 4
+
+
+class _Retargeting(ReadSettings, JobSettings):
+    """What both operators share: the settings, and how they are shown in the redo panel."""
+
+    target: StringProperty(
+        name="Character",
+        description="Name of the armature that gets the motion. Empty: the character in use",
+        options={"SKIP_SAVE"},
+    )
+
+    def draw(self, context: bpy.types.Context) -> None:
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        layout.prop_search(self, "target", bpy.data, "objects", icon="OUTLINER_OB_ARMATURE")
+        draw_job(layout, self)
+        layout.separator()
+        draw_reading(layout, self)
+
+    def from_panel(self, context: bpy.types.Context) -> None:
+        settings.copy_unset(context.scene.mocap, self)
+
+    def report_outcome(self, obj: bpy.types.Object, outcome: run.Outcome) -> None:
+        for note in outcome.notes[:MOST_NOTES]:
+            self.report({"WARNING"}, note)
+        self.report({"INFO"}, outcome.sentence(obj.name))
+
+
+def draw_job(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct) -> None:
+    """Rate, start and travel; for the panel and the redo panel."""
+    layout.prop(owner, "rate_mode")
+    if owner.rate_mode == "CUSTOM":
+        layout.prop(owner, "custom_rate", text="Per Second")
+    row = layout.row(heading="Start At", align=True)
+    row.prop(owner, "use_frame_start", text="")
+    part = row.row(align=True)
+    part.active = owner.use_frame_start
+    part.prop(owner, "frame_start", text="")
+    row = layout.row(heading="Travel")
+    row.prop(owner, "travel_auto", text="Fit to the Legs")
+    if not owner.travel_auto:
+        layout.prop(owner, "travel", text="Times")
+
+
+def draw_reading(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct) -> None:
+    """How the file is to be understood; for the panel and the redo panel."""
+    layout.prop(owner, "rate", placeholder="as the file says")
+    layout.prop(owner, "up")
+    layout.prop(owner, "unit")
+    if owner.unit == "OTHER":
+        layout.prop(owner, "unit_length")
+    row = layout.row(heading="Compare In", align=True)
+    row.prop(owner, "use_reference_frame", text="")
+    part = row.row(align=True)
+    part.active = owner.use_reference_frame
+    part.prop(owner, "reference_frame", text="Frame")
+
+
+class MOCAP_OT_retarget(_Retargeting, bpy.types.Operator):
+    """Put the take onto the character, as a new action. The character's own animation, pose and settings stay as they are"""
+
+    bl_idname = "mocap.retarget"
+    bl_label = "Retarget"
+    bl_options = {"REGISTER", "UNDO"}
+
+    filepath: StringProperty(
+        name="File",
+        description="The motion capture file. Empty: the one in the Mocap tab",
+        subtype="FILE_PATH",
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        return context.scene is not None
+
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
+        self.from_panel(context)
+        return self.execute(context)
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        try:
+            obj = characters.named(context, self.target)
+            options = settings.job_options(self)
+            reading = take_for(context, self.filepath, self)
+            with run.progress(context, len(reading.takes), run.work_of(reading.takes)) as step:
+                outcome = run.onto(obj, reading.takes, options, step)
+        except MocapError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        self.report_outcome(obj, outcome)
+        return {"FINISHED"}
+
+
+class MOCAP_OT_import_take(_Retargeting, bpy.types.Operator):
+    """Put one or several motion capture files onto the character, each as an action of its own"""
+
+    bl_idname = "mocap.import_take"
+    bl_label = "Import Takes onto the Character"
+    bl_options = {"REGISTER", "UNDO"}
+
+    directory: StringProperty(subtype="DIR_PATH", options={"HIDDEN", "SKIP_SAVE"})
+    files: CollectionProperty(type=bpy.types.OperatorFileListElement, options={"HIDDEN", "SKIP_SAVE"})
+    filter_glob: StringProperty(default="*.bvh", options={"HIDDEN"})
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        return context.scene is not None
+
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
+        if self.files:  # dropped into the window
+            self.from_panel(context)
+            return self.execute(context)
+        context.window_manager.fileselect_add(self)
+        return {"RUNNING_MODAL"}
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        paths = [os.path.join(self.directory, file.name) for file in self.files if file.name]
+        if not paths:
+            self.report({"ERROR"}, "No file is chosen; choose one or several motion capture files.")
+            return {"CANCELLED"}
+        try:
+            obj = characters.named(context, self.target)
+            job, reading = settings.job_options(self), settings.read_options(self)
+        except MocapError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        done: list[run.Outcome] = []
+        errors: list[str] = []
+        with run.rolled_back_on_error(obj), run.progress(context, len(paths), run.LONG_WORK if len(paths) > 1 else 0) as step:
+            for path in paths:
+                try:
+                    done.append(run.onto(obj, takes.read(path, reading).takes, job))
+                except MocapError as error:
+                    errors.append(str(error))
+                if step is not None:
+                    step()
+        if not done:
+            self.report({"ERROR"}, "\n".join(errors))
+            return {"CANCELLED"}
+        for error in errors:  # a warning: an error would undo the good ones in a script's eyes
+            self.report({"WARNING"}, error)
+        actions = tuple(name for outcome in done for name in outcome.actions)
+        notes = tuple(dict.fromkeys(note for outcome in done for note in outcome.notes))
+        self.report_outcome(obj, run.Outcome(actions, done[-1].bones, notes))
+        return {"FINISHED"}

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The bone table: match, load, save, reset, mirror."""
+
+from __future__ import annotations
+
+import bpy
+from bpy.props import BoolProperty, EnumProperty, StringProperty
+
+from .. import rig
+from ..motion.errors import MocapError, RigError
+from ..rig.roles import mirrored
+from . import characters, run, table_sync
+from .operators_take import take_for
+
+_NO_CHARACTER = "Select the character's armature first."
+_NO_TABLE = "Press Match first."
+
+
+class _OnTable:
+    """For operators that need a character whose bones are matched."""
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        obj = characters.of(context)
+        if obj is None:
+            cls.poll_message_set(_NO_CHARACTER)
+            return False
+        if not table_sync.has_table(obj):
+            cls.poll_message_set(_NO_TABLE)
+            return False
+        return True
+
+
+class MOCAP_OT_match_bones(bpy.types.Operator):
+    """Find out which bone of the character follows which bone of the take. Your corrections are kept"""
+
+    bl_idname = "mocap.match_bones"
+    bl_label = "Match"
+    bl_options = {"REGISTER", "UNDO"}
+
+    keep: BoolProperty(name="Keep corrections", description="Keep the corrections made so far", default=True, options={"SKIP_SAVE"})
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        if characters.of(context) is None:
+            cls.poll_message_set(_NO_CHARACTER)
+            return False
+        if not context.scene.mocap.filepath:
+            cls.poll_message_set("Choose a take first.")
+            return False
+        return True
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        settings = context.scene.mocap
+        try:
+            obj = characters.named(context, "")
+            take = take_for(context, "", settings).takes[0]
+            frame = settings.reference_frame if settings.use_reference_frame else None
+            table = run.matched(obj, take, frame, keep=self.keep)
+        except MocapError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        table_sync.from_table(obj, table)
+        self.report({"INFO"}, f"{len(table.rows)} bones of {obj.name} follow the take; {len(table.unmapped_target)} keep their pose.")
+        return {"FINISHED"}
+
+
+class MOCAP_OT_load_table(bpy.types.Operator):
+    """Load a bone table from a file and use it for this character"""
+
+    bl_idname = "mocap.load_table"
+    bl_label = "Load Bone Table"
+    bl_options = {"REGISTER", "UNDO"}
+
+    filepath: StringProperty(subtype="FILE_PATH", options={"SKIP_SAVE"})
+    filter_glob: StringProperty(default="*.toml", options={"HIDDEN"})
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        if characters.of(context) is None:
+            cls.poll_message_set(_NO_CHARACTER)
+            return False
+        return True
+
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
+        context.window_manager.fileselect_add(self)
+        return {"RUNNING_MODAL"}
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        try:
+            obj = characters.named(context, "")
+            if not self.filepath:
+                raise MocapError("No file is chosen; choose a bone table (.toml).")
+            table = rig.load_table(bpy.path.abspath(self.filepath))
+            table, dropped = table_sync.fitted(table, obj.data.bones.keys())
+            if not table.rows:
+                raise RigError(f"The bone table fits no bone of {obj.name}; it was made for another character.")
+        except MocapError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        table_sync.from_table(obj, table, by_hand=True)
+        if dropped:
+            self.report({"WARNING"}, f"{obj.name} has no bone {', '.join(dropped[:4])}{' ...' if len(dropped) > 4 else ''}; left out.")
+        self.report({"INFO"}, f"Bone table loaded: {len(table.rows)} bones.")
+        return {"FINISHED"}
+
+
+class MOCAP_OT_save_table(_OnTable, bpy.types.Operator):
+    """Save the bone table to a file, to use it for other characters with the same bones"""
+
+    bl_idname = "mocap.save_table"
+    bl_label = "Save Bone Table"
+    bl_options = {"REGISTER"}
+
+    filepath: StringProperty(subtype="FILE_PATH", options={"SKIP_SAVE"})
+    filter_glob: StringProperty(default="*.toml", options={"HIDDEN"})
+    check_existing: BoolProperty(default=True, options={"HIDDEN"})
+
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
+        if not self.filepath:
+            self.filepath = bpy.path.clean_name(characters.of(context).name) + ".toml"
+        context.window_manager.fileselect_add(self)
+        return {"RUNNING_MODAL"}
+
+    def check(self, context: bpy.types.Context) -> bool:
+        named = bpy.path.ensure_ext(self.filepath, ".toml")
+        changed, self.filepath = named != self.filepath, named
+        return changed
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        try:
+            if not self.filepath:
+                raise MocapError("No file name is given; say where to save the bone table.")
+            path = bpy.path.abspath(bpy.path.ensure_ext(self.filepath, ".toml"))
+            rig.save_table(table_sync.to_table(characters.of(context)), path)
+        except MocapError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        self.report({"INFO"}, f"Bone table saved to {path}.")
+        return {"FINISHED"}
+
+
+class MOCAP_OT_reset_corrections(_OnTable, bpy.types.Operator):
+    """Set corrections back to zero"""
+
+    bl_idname = "mocap.reset_corrections"
+    bl_label = "Reset Correction"
+    bl_options = {"REGISTER", "UNDO"}
+
+    which: EnumProperty(
+        name="Bones",
+        items=(("ONE", "This Bone", "Only the bone that is chosen in the list"), ("ALL", "All Bones", "Every bone of the table")),
+        options={"SKIP_SAVE"},
+    )
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        settings = characters.of(context).mocap
+        rows = settings.rows if self.which == "ALL" else [settings.rows[settings.active_row]]
+        for row in rows:
+            row.correction = (0.0, 0.0, 0.0)
+        return {"FINISHED"}
+
+
+class MOCAP_OT_mirror_corrections(_OnTable, bpy.types.Operator):
+    """Give the bones of one side the corrections of the other, mirrored"""
+
+    bl_idname = "mocap.mirror_corrections"
+    bl_label = "Mirror Corrections"
+    bl_options = {"REGISTER", "UNDO"}
+
+    which: EnumProperty(
+        name="Direction",
+        items=(
+            ("LEFT", "Left to Right", "The right side gets the left side's corrections"),
+            ("RIGHT", "Right to Left", "The left side gets the right side's corrections"),
+            ("ONE", "This Bone to Its Opposite", "Only the bone that is chosen in the list"),
+        ),
+        options={"SKIP_SAVE"},
+    )
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        settings = characters.of(context).mocap
+        links: dict[tuple[str, int], bpy.types.PropertyGroup] = {}
+        for row in settings.rows:
+            if row.role:
+                number = sum(1 for role, _n in links if role == row.role)
+                links[row.role, number] = row
+        active = settings.rows[settings.active_row]
+        changed = 0
+        for (role, number), row in links.items():
+            other = links.get((mirrored(role), number))
+            wanted = row == active if self.which == "ONE" else role.startswith(self.which.lower())
+            if wanted and other is not None and other != row:
+                # Reflected in x: a turn about left stays, turns about back and up change their sense.
+                x, y, z = row.correction
+                other.correction = (x, -y, -z)
+                changed += 1
+        if not changed:
+            self.report({"ERROR"}, "There is no opposite bone in the table; nothing was mirrored.")
+            return {"CANCELLED"}
+        return {"FINISHED"}

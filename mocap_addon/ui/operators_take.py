@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Choosing and reading a take, choosing a character."""
+
+from __future__ import annotations
+
+import os
+
+import bpy
+from bpy.props import StringProperty
+
+from ..motion.errors import MocapError
+from . import characters, settings, takes
+
+
+class MOCAP_OT_open_take(bpy.types.Operator):
+    """Choose a motion capture file and read it"""
+
+    bl_idname = "mocap.open_take"
+    bl_label = "Open Take"
+    bl_options = {"REGISTER", "INTERNAL"}
+
+    filepath: StringProperty(subtype="FILE_PATH", options={"HIDDEN", "SKIP_SAVE"})
+    filter_glob: StringProperty(default="*.bvh", options={"HIDDEN"})
+
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
+        if self.filepath:
+            return self.execute(context)
+        current = context.scene.mocap.filepath
+        if current:
+            self.filepath = os.path.join(os.path.dirname(takes.absolute(current)), "")
+        context.window_manager.fileselect_add(self)
+        return {"RUNNING_MODAL"}
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        if not self.filepath:
+            self.report({"ERROR"}, "No file is chosen; choose a motion capture file.")
+            return {"CANCELLED"}
+        context.scene.mocap.filepath = self.filepath  # which reads it
+        reading = takes.peek(context.scene)
+        if reading is not None and reading.error:
+            self.report({"ERROR"}, reading.error)
+            return {"CANCELLED"}
+        return {"FINISHED"}
+
+
+class MOCAP_OT_read_take(bpy.types.Operator):
+    """Read the file again and show what is in it"""
+
+    bl_idname = "mocap.read_take"
+    bl_label = "Read"
+    bl_options = {"REGISTER", "INTERNAL"}
+
+    filepath: StringProperty(
+        name="File", description="The file to read. Empty: the one in the panel", subtype="FILE_PATH", options={"SKIP_SAVE"}
+    )
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        return context.scene is not None
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        scene = context.scene
+        if self.filepath and self.filepath != scene.mocap.filepath:
+            scene.mocap.filepath = self.filepath  # which reads it
+            reading = takes.peek(scene)
+        else:
+            reading = takes.read_for_panel(scene)
+        if reading is None:
+            self.report({"ERROR"}, "No file is chosen; choose a motion capture file.")
+            return {"CANCELLED"}
+        if reading.error:
+            self.report({"ERROR"}, reading.error)
+            return {"CANCELLED"}
+        return {"FINISHED"}
+
+
+class MOCAP_OT_use_armature(bpy.types.Operator):
+    """Stay with this armature, whatever is selected later"""
+
+    bl_idname = "mocap.use_armature"
+    bl_label = "Keep This Character"
+    bl_options = {"REGISTER", "UNDO", "INTERNAL"}
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        if characters.of(context) is None:
+            cls.poll_message_set("Select the character's armature first.")
+            return False
+        return True
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        context.scene.mocap.target = characters.of(context)
+        return {"FINISHED"}
+
+
+def take_for(context: bpy.types.Context, filepath: str, owner: object) -> takes.Reading:
+    """The file an operator is to work on: its own, else the panel's.
+
+    Raises
+    ------
+    MocapError
+        No file is chosen, or it cannot be read.
+    """
+    path = filepath or context.scene.mocap.filepath
+    if not path:
+        raise MocapError("No take is chosen; choose a motion capture file in the Mocap tab.")
+    return takes.read(path, settings.read_options(owner))

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The "Mocap" tab of the 3D view's sidebar. Drawing reads only what is in memory: no file, no evaluation."""
+
+from __future__ import annotations
+
+import math
+
+import bpy
+
+from ..rig.roles import REQUIRED_ROLES
+from . import characters, table_sync, takes, words
+from .operators_retarget import draw_job, draw_reading
+
+MOST_NOTES = 5
+
+
+class _Tab:
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "UI"
+    bl_category = "Mocap"
+
+
+def paragraph(layout: bpy.types.UILayout, context: bpy.types.Context, text: str, icon: str) -> None:
+    """A sentence over as many lines as the sidebar's width asks for."""
+    scale = context.preferences.system.ui_scale
+    letters = int((context.region.width / scale - 62.0) / 6.3)
+    column = layout.column(align=True)
+    column.scale_y = 0.8
+    for i, line in enumerate(words.wrapped(text, letters)):
+        column.label(text=line, icon=icon if i == 0 else "BLANK1", translate=False)
+
+
+def fact(layout: bpy.types.UILayout, label: str, value: str) -> None:
+    """``label   value`` on one line."""
+    split = layout.split(factor=0.34, align=True)
+    name = split.row()
+    name.alignment = "RIGHT"
+    name.active = False
+    name.label(text=label)
+    split.label(text=value, translate=False)
+
+
+class MOCAP_PT_take(_Tab, bpy.types.Panel):
+    bl_idname = "MOCAP_PT_take"
+    bl_label = "Take"
+    bl_order = 0
+
+    def draw(self, context: bpy.types.Context) -> None:
+        layout, settings = self.layout, context.scene.mocap
+        row = layout.row(align=True)
+        row.prop(settings, "filepath", text="", icon="ARMATURE_DATA", placeholder="Choose a .bvh file")
+        row.operator("mocap.open_take", text="", icon="FILE_FOLDER").filepath = ""
+        row.menu("MOCAP_MT_recent", text="", icon="TIME")
+        reading = takes.peek(context.scene)
+        if not settings.filepath:
+            paragraph(layout, context, "Choose a recording, or drop the file into the 3D view.", "INFO")
+            return
+        if reading is None:
+            layout.operator("mocap.read_take", icon="FILE_REFRESH").filepath = ""
+            return
+        if reading.error:
+            paragraph(layout, context, reading.error, "ERROR")
+            layout.operator("mocap.read_take", text="Read Again", icon="FILE_REFRESH").filepath = ""
+            return
+        column = layout.column(align=True)
+        column.scale_y = 0.85
+        for label, value in reading.facts:
+            fact(column, label, value)
+        for note in reading.notes[:MOST_NOTES]:
+            paragraph(layout, context, note, "INFO")
+
+
+class MOCAP_PT_take_overrides(_Tab, bpy.types.Panel):
+    bl_idname = "MOCAP_PT_take_overrides"
+    bl_parent_id = "MOCAP_PT_take"
+    bl_label = "If This Is Wrong"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        return bool(context.scene.mocap.filepath)
+
+    def draw(self, context: bpy.types.Context) -> None:
+        self.layout.use_property_split = True
+        self.layout.use_property_decorate = False
+        draw_reading(self.layout, context.scene.mocap)
+
+
+class MOCAP_PT_character(_Tab, bpy.types.Panel):
+    bl_idname = "MOCAP_PT_character"
+    bl_label = "Character"
+    bl_order = 1
+
+    def draw(self, context: bpy.types.Context) -> None:
+        layout, settings = self.layout, context.scene.mocap
+        obj = characters.of(context)
+        row = layout.row(align=True)
+        row.prop(settings, "target", text="", icon="OUTLINER_OB_ARMATURE")
+        if settings.target is None:
+            row.operator("mocap.use_armature", text="", icon="UNPINNED")
+        if obj is None:
+            paragraph(layout, context, "Select the character's armature, or pick it here.", "INFO")
+            return
+        reason = characters.problem(obj)
+        if reason:
+            paragraph(layout, context, reason, "ERROR")
+            return
+        if settings.target is not None and not settings.target.users_scene:
+            paragraph(layout, context, f'"{obj.name}" was deleted from the scene; pick another armature.', "ERROR")
+            return
+        known = characters.known(obj)
+        column = layout.column(align=True)
+        column.scale_y = 0.85
+        if settings.target is None:
+            fact(column, "Selected", obj.name)
+        fact(column, "Skeleton", f"{known.roles.family or 'unknown'}, {known.bones} bones")
+        missing = known.roles.missing(REQUIRED_ROLES)
+        if known.error:
+            paragraph(layout, context, known.error, "ERROR")
+        elif missing:
+            names = words.listed([words.role_words(role) for role in missing])
+            paragraph(layout, context, f"Not found on this character: {names}.", "ERROR")
+        for note in known.roles.notes[:MOST_NOTES]:
+            paragraph(layout, context, note, "INFO")
+
+
+class MOCAP_PT_bones(_Tab, bpy.types.Panel):
+    bl_idname = "MOCAP_PT_bones"
+    bl_label = "Bones"
+    bl_order = 2
+
+    def draw(self, context: bpy.types.Context) -> None:
+        layout = self.layout
+        obj = characters.of(context)
+        row = layout.row(align=True)
+        row.operator("mocap.match_bones", icon="FILE_REFRESH")
+        row.operator("mocap.load_table", text="", icon="FILE_FOLDER")
+        row.operator("mocap.save_table", text="", icon="FILE_TICK")
+        row.operator_menu_enum("mocap.mirror_corrections", "which", text="", icon="MOD_MIRROR")
+        row.operator("mocap.reset_corrections", text="", icon="LOOP_BACK").which = "ALL"
+        if obj is None or not table_sync.has_table(obj):
+            paragraph(layout, context, "Not matched yet. Retarget does it by itself; Match shows the result first.", "INFO")
+            return
+        layout.row().prop(context.scene.mocap, "row_filter", text="")
+        layout.template_list("MOCAP_UL_bones", "", obj.mocap, "rows", obj.mocap, "active_row", rows=8)
+        facts = table_sync.about(obj)
+        for note in list(facts.get("notes", ()))[:MOST_NOTES]:
+            paragraph(layout, context, str(note), "INFO")
+
+
+class MOCAP_PT_bone(_Tab, bpy.types.Panel):
+    bl_idname = "MOCAP_PT_bone"
+    bl_parent_id = "MOCAP_PT_bones"
+    bl_label = "Bone"
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        obj = characters.of(context)
+        return obj is not None and 0 <= obj.mocap.active_row < len(obj.mocap.rows)
+
+    def draw(self, context: bpy.types.Context) -> None:
+        layout, settings = self.layout, characters.of(context).mocap
+        row = settings.rows[settings.active_row]
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        column = layout.column(align=True)
+        column.scale_y = 0.85
+        fact(column, "Bone", row.name)
+        fact(column, "Body part", words.capital(words.role_words(row.role)) or "none")
+        layout.prop(row, "source", icon="BONE_DATA")
+        if row.rule != "copy":
+            fact(layout, "", _mixed(row))
+        if not row.sources:
+            return
+        turn = layout.column(align=True)
+        for i, label in enumerate(("Turn About Left", "Back", "Up")):
+            turn.prop(row, "correction", index=i, text=label)
+        layout.prop(row, "movable")
+        column = layout.column(align=True)
+        column.scale_y = 0.85
+        fact(column, "Match", words.confidence_words(row.confidence))
+        if row.residual >= 0.0:
+            fact(column, "Points", words.residual_words(row.residual))
+        if row.hinge > words.FAIR_DEGREES:
+            fact(column, "Bends", f"{row.hinge:.0f}° beside the take's")
+        rest = math.degrees(math.hypot(*row.alignment))
+        if rest > words.GOOD_DEGREES:
+            fact(column, "Rest pose", f"turned by {rest:.0f}° to meet the take's")
+        if table_sync.corrected(row):
+            layout.operator("mocap.reset_corrections", icon="LOOP_BACK").which = "ONE"
+
+
+def _mixed(row: bpy.types.PropertyGroup) -> str:
+    names = table_sync.sources_of(row)
+    if row.rule == "chord":
+        return f"the chain {names[0]} to {names[-1]}"
+    return f"{1.0 - row.blend:.0%} {names[0]}, {row.blend:.0%} {names[-1]}"
+
+
+class MOCAP_PT_retarget(_Tab, bpy.types.Panel):
+    bl_idname = "MOCAP_PT_retarget"
+    bl_label = "Retarget"
+    bl_order = 3
+
+    def draw(self, context: bpy.types.Context) -> None:
+        layout, settings = self.layout, context.scene.mocap
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        draw_job(layout, settings)
+        row = layout.row()
+        row.scale_y = 1.6
+        row.operator("mocap.retarget", icon="PLAY")

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the window remembers: one group on the scene (take, character, settings), one on the armature object (the bone table).
+
+Only storage and tooltips live here; :mod:`.table_sync` turns the rows into a ``CorrectionTable`` and back, :mod:`.settings` the rest
+into the options of the core.
+"""
+
+# pyright: reportInvalidTypeForm=false
+from __future__ import annotations
+
+import json
+
+import bpy
+from bpy.props import (
+    BoolProperty,
+    CollectionProperty,
+    EnumProperty,
+    FloatProperty,
+    FloatVectorProperty,
+    IntProperty,
+    PointerProperty,
+    StringProperty,
+)
+
+from . import takes
+
+OVERRIDABLE = {"LIBRARY_OVERRIDABLE"}
+UNKNOWN = -1.0
+"""Stands for "not a number" in the stored residuals: Blender's sliders cannot show NaN."""
+
+RATE_MODES = (
+    ("SCENE", "Scene", "Keys fall on the scene's whole frames. The motion keeps its speed"),
+    ("SOURCE", "As recorded", "Every recorded sample becomes a key, also between the scene's frames"),
+    ("CUSTOM", "Other", "Keys at a rate of your own"),
+)
+UP_AXES = (
+    ("AUTO", "Find out", "Found from the motion itself"),
+    ("Y", "Y", "The file's Y axis points up"),
+    ("Z", "Z", "The file's Z axis points up"),
+    ("X", "X", "The file's X axis points up"),
+)
+UNITS = (
+    ("AUTO", "Find out", "Found from the size of the body"),
+    ("MM", "Millimetres", "One unit of the file is a millimetre"),
+    ("CM", "Centimetres", "One unit of the file is a centimetre"),
+    ("M", "Metres", "One unit of the file is a metre"),
+    ("INCH", "Inches", "One unit of the file is an inch"),
+    ("OTHER", "Other", "Say yourself how long one unit of the file is"),
+)
+FILTERS = (
+    ("MATCHED", "Matched", "Only bones that follow the take"),
+    ("ALL", "All", "Every bone of the character"),
+    ("UNMATCHED", "Unmatched", "Only bones that follow nothing yet"),
+    ("DOUBTFUL", "Doubtful", "Only bones whose match or direction is worth a look"),
+    ("EDITED", "Corrected", "Only bones with a correction of yours"),
+)
+RULES = (
+    ("copy", "Follow one bone", "Turns as this one bone of the take does"),
+    ("blend", "Follow two bones", "Turns as a mix of two neighbouring bones of the take does"),
+    ("chord", "Follow a chain", "Aims along a whole chain of bones of the take"),
+)
+
+
+class MocapRow(bpy.types.PropertyGroup):
+    """One bone of the character and what it follows. ``name`` is the bone."""
+
+    def _source_get(self) -> str:
+        sources = json.loads(self.sources or "[]")
+        return sources[0] if sources else ""
+
+    def _source_set(self, value: str) -> None:
+        value = value.strip()
+        if value == self._source_get() and self.rule == "copy":
+            return
+        self.sources = json.dumps([value]) if value else ""
+        self.rule, self.blend, self.confidence, self.by_hand = "copy", 0.0, 1.0, True
+        self.residual = self.hinge = UNKNOWN
+
+    def _source_search(self, context: bpy.types.Context, text: str) -> list[str]:
+        return takes.joint_names(context.scene, text)
+
+    role: StringProperty(name="Body part", override=OVERRIDABLE)
+    sources: StringProperty(override=OVERRIDABLE, description="The followed bones, as a JSON list")
+    source: StringProperty(
+        name="Follows",
+        description="The bone of the take that this bone follows. Empty: it keeps the pose it has",
+        get=_source_get,
+        set=_source_set,
+        search=_source_search,
+    )
+    rule: EnumProperty(name="How", items=RULES, default="copy", override=OVERRIDABLE)
+    blend: FloatProperty(
+        name="Share",
+        description="How much of the second bone goes into the mix",
+        min=0.0,
+        max=1.0,
+        subtype="FACTOR",
+        override=OVERRIDABLE,
+    )
+    correction: FloatVectorProperty(
+        name="Correction",
+        description="Turns this bone away from where the take puts it, seen from the character: about its left, its back, and upwards",
+        size=3,
+        subtype="EULER",
+        unit="ROTATION",
+        override=OVERRIDABLE,
+    )
+    movable: BoolProperty(
+        name="Also moves",
+        description="The bone's place follows the take too, not only its direction. As a rule only the hips",
+        override=OVERRIDABLE,
+    )
+    alignment: FloatVectorProperty(size=3, override=OVERRIDABLE)
+    residual: FloatProperty(default=UNKNOWN, override=OVERRIDABLE)
+    hinge: FloatProperty(default=UNKNOWN, override=OVERRIDABLE)
+    confidence: FloatProperty(default=1.0, min=0.0, max=1.0, override=OVERRIDABLE)
+    by_hand: BoolProperty(description="The followed bone was chosen by a person", override=OVERRIDABLE)
+
+
+class MocapObject(bpy.types.PropertyGroup):
+    """The bone table of an armature object."""
+
+    rows: CollectionProperty(type=MocapRow, override={"LIBRARY_OVERRIDABLE", "USE_INSERTION"})
+    active_row: IntProperty(name="Bone", description="Click a bone to see its details below", override=OVERRIDABLE)
+    about: StringProperty(override=OVERRIDABLE, description="Families, notes and version of the table, as JSON")
+
+
+def _reading_changed(self: bpy.types.bpy_struct, context: bpy.types.Context) -> None:
+    """Read the take anew; the operators, which share these settings, read when they run."""
+    if isinstance(self, bpy.types.PropertyGroup):
+        takes.read_for_panel(self.id_data)
+
+
+class ReadSettings:
+    """How a file is to be understood."""
+
+    rate: StringProperty(
+        name="Frame rate",
+        description="Frames per second of the recording, for example 120 or 29.97. Empty: as the file says",
+        update=_reading_changed,
+        options={"SKIP_SAVE"},
+    )
+    up: EnumProperty(
+        name="Up", description="Which axis of the file points up", items=UP_AXES, update=_reading_changed, options={"SKIP_SAVE"}
+    )
+    unit: EnumProperty(
+        name="Unit", description="How long one unit of the file is", items=UNITS, update=_reading_changed, options={"SKIP_SAVE"}
+    )
+    unit_length: FloatProperty(
+        name="Centimetres",
+        description="Length of one unit of the file in centimetres",
+        default=1.0,
+        min=1e-4,
+        soft_max=1000.0,
+        precision=4,
+        update=_reading_changed,
+        options={"SKIP_SAVE"},
+    )
+
+
+class JobSettings:
+    """How a take is put onto the character."""
+
+    use_reference_frame: BoolProperty(
+        name="Compare in a frame",
+        description="Compare take and character in a frame of the recording instead of the take's own rest pose. "
+        "Choose a frame in which the performer stands as straight as the character does at rest",
+        options={"SKIP_SAVE"},
+    )
+    reference_frame: IntProperty(
+        name="Recorded frame", description="Number of the recorded frame, counted from 0", min=0, options={"SKIP_SAVE"}
+    )
+    rate_mode: EnumProperty(name="Keys", description="How often keys are set", items=RATE_MODES, options={"SKIP_SAVE"})
+    custom_rate: StringProperty(
+        name="Keys per second", description="Keys per second, for example 25 or 29.97", default="30", options={"SKIP_SAVE"}
+    )
+    use_frame_start: BoolProperty(
+        name="Start at", description="Start at a frame of your own instead of the scene's first frame", options={"SKIP_SAVE"}
+    )
+    frame_start: FloatProperty(
+        name="Start frame", description="Scene frame of the first key", default=1.0, precision=1, options={"SKIP_SAVE"}
+    )
+    travel_auto: BoolProperty(
+        name="Fit travel to the legs",
+        description="The way walked is scaled by the length of the character's legs, so that the feet do not slide",
+        default=True,
+        options={"SKIP_SAVE"},
+    )
+    travel: FloatProperty(
+        name="Travel",
+        description="The way walked, times this. 1 keeps the performer's own way",
+        default=1.0,
+        min=0.0,
+        soft_max=3.0,
+        options={"SKIP_SAVE"},
+    )
+
+
+class MocapScene(ReadSettings, JobSettings, bpy.types.PropertyGroup):
+    """What the Mocap tab is set to."""
+
+    def _is_armature(self, obj: bpy.types.Object) -> bool:
+        return obj.type == "ARMATURE"
+
+    filepath: StringProperty(name="File", description="The motion capture file to put on the character", update=_reading_changed)
+    target: PointerProperty(
+        name="Character",
+        description="The armature that gets the motion. Empty: the selected armature",
+        type=bpy.types.Object,
+        poll=_is_armature,
+    )
+    row_filter: EnumProperty(name="Show", description="Which bones the list shows", items=FILTERS)

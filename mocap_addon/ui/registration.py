@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Everything Blender is told about, in one ordered list; taken back in the reverse order.
+
+Nothing is caught here: a class that does not register must be seen, not missed.
+"""
+
+from __future__ import annotations
+
+import atexit
+
+import bpy
+
+from . import characters, handlers, lists, operators_retarget, operators_table, operators_take, panels, properties, recent, takes
+
+CLASSES: tuple[type, ...] = (
+    # children before the groups that hold them
+    properties.MocapRow,
+    properties.MocapObject,
+    properties.MocapScene,
+    operators_take.MOCAP_OT_open_take,
+    operators_take.MOCAP_OT_read_take,
+    operators_take.MOCAP_OT_use_armature,
+    operators_table.MOCAP_OT_match_bones,
+    operators_table.MOCAP_OT_load_table,
+    operators_table.MOCAP_OT_save_table,
+    operators_table.MOCAP_OT_reset_corrections,
+    operators_table.MOCAP_OT_mirror_corrections,
+    operators_retarget.MOCAP_OT_retarget,
+    operators_retarget.MOCAP_OT_import_take,
+    handlers.MOCAP_FH_take,
+    lists.MOCAP_UL_bones,
+    recent.MOCAP_MT_recent,
+    panels.MOCAP_PT_take,
+    panels.MOCAP_PT_take_overrides,
+    panels.MOCAP_PT_character,
+    panels.MOCAP_PT_bones,
+    panels.MOCAP_PT_bone,
+    panels.MOCAP_PT_retarget,
+)
+
+POINTERS: tuple[tuple[type, type], ...] = (
+    (bpy.types.Scene, properties.MocapScene),
+    (bpy.types.Object, properties.MocapObject),
+)
+"""ID types and the one property group (``.mocap``) each of them gets."""
+
+
+def register() -> None:
+    """Register the classes, then the properties that use them."""
+    for cls in CLASSES:
+        bpy.utils.register_class(cls)
+    for owner, group in POINTERS:
+        owner.mocap = bpy.props.PointerProperty(type=group, override={"LIBRARY_OVERRIDABLE"})
+    recent.load()
+    if not bpy.app.binary_path:
+        # Blender as a Python module (4.5) waits for ever at exit when properties still have callbacks.
+        atexit.register(unregister)
+
+
+def unregister() -> None:
+    """Undo :func:`register`, last thing first."""
+    atexit.unregister(unregister)
+    takes.forget_all()
+    characters.forget_all()
+    for owner, _group in reversed(POINTERS):
+        del owner.mocap
+    for cls in reversed(CLASSES):
+        bpy.utils.unregister_class(cls)

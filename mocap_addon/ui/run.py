@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Takes onto a character, for the operators: all takes of a file or none of them, and the table kept with the armature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import bpy
+
+from .. import retarget
+from ..blender import armature, compat, job
+from ..blender.job import JobOptions
+from ..motion.errors import RigError
+from ..motion.take import Take
+from ..rig.table import CorrectionTable
+from . import table_sync
+
+LONG_WORK = 1_000_000
+"""Samples times joints from which a progress number is shown: about a second."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one file: names of the actions, how many bones follow, what a person should know."""
+
+    actions: tuple[str, ...]
+    bones: int
+    notes: tuple[str, ...]
+
+    def sentence(self, obj_name: str) -> str:
+        """For the status bar."""
+        what = f'Action "{self.actions[0]}"' if len(self.actions) == 1 else f"{len(self.actions)} actions"
+        return f"{what} on {obj_name}: {self.bones} bones follow the take."
+
+
+def onto(obj: bpy.types.Object, takes: tuple[Take, ...], options: JobOptions, step: Callable[[], None] | None = None) -> Outcome:
+    """Every take as an action of its own; the first one is left assigned.
+
+    A table made by hand is used as it stands; without one the bones are matched, and the table is stored with the armature.
+
+    Raises
+    ------
+    MocapError
+        And nothing stays behind: no action, no other assignment than before.
+    """
+    names: list[str] = []
+    notes: list[str] = []
+    with rolled_back_on_error(obj):
+        table = usable_table(obj, takes[0])
+        for take in reversed(takes):
+            result = job.retarget_onto(obj, take, table=table, options=options)
+            names.insert(0, result.action.name)
+            notes = [*result.notes, *notes]
+            if step is not None:
+                step()
+        if table is None:
+            table_sync.from_table(obj, result.table)
+    return Outcome(tuple(names), len(result.table.rows), tuple(dict.fromkeys(notes)))
+
+
+def usable_table(obj: bpy.types.Object, take: Take) -> CorrectionTable | None:
+    """The stored table when it fits this take and these bones; None when the bones are to be matched.
+
+    Raises
+    ------
+    RigError
+        The table does not fit, but a person worked on it: it is not thrown away unasked.
+    """
+    table = table_sync.to_table(obj)
+    if table is None:
+        return None
+    sources, targets = table_sync.strangers(table, take.skeleton.names, obj.data.bones.keys())
+    if not sources and not targets:
+        return table
+    if not table_sync.is_edited(obj):
+        return None
+    where, name = ("take", sources[0]) if sources else ("character", targets[0])
+    raise RigError(
+        f'The bone table was made for another skeleton: the {where} has no bone "{name}". Press Match under Bones, or load a table.'
+    )
+
+
+def matched(obj: bpy.types.Object, take: Take, reference_frame: int | None, *, keep: bool) -> CorrectionTable:
+    """A freshly computed table; with ``keep`` the corrections made so far live on in it."""
+    table, _source_roles, _target_roles = job.preview_table(obj, take, reference_frame=reference_frame)
+    if not keep:
+        return table
+    table = table_sync.carry_corrections(table_sync.to_table(obj), table)
+    return retarget.measured(table, take.skeleton, armature.read(obj).skeleton)
+
+
+@contextmanager
+def rolled_back_on_error(obj: bpy.types.Object) -> Iterator[None]:
+    """Whatever happens inside, an error leaves actions and assignments as they were."""
+    had_data = obj.animation_data is not None
+    action = obj.animation_data.action if had_data else None
+    slot = compat.assigned_slot(obj.animation_data) if had_data else None
+    kept = action is not None and action.use_fake_user
+    before = {a.session_uid for a in bpy.data.actions}
+    try:
+        yield
+    except BaseException:
+        if obj.animation_data is not None:
+            if obj.animation_data.action != action:
+                compat.assign(obj.animation_data, action, slot)
+            if action is not None:
+                action.use_fake_user = kept
+            if not had_data:
+                obj.animation_data_clear()
+        for new in [a for a in bpy.data.actions if a.session_uid not in before]:
+            bpy.data.actions.remove(new)
+        raise
+
+
+@contextmanager
+def progress(context: bpy.types.Context, steps: int, work: int) -> Iterator[Callable[[], None] | None]:
+    """The number beside the mouse pointer, for work that lasts over a second; yields the function that counts one step."""
+    if work < LONG_WORK:
+        yield None
+        return
+    manager = context.window_manager
+    done = 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        manager.progress_update(done)
+
+    manager.progress_begin(0, max(steps, 1))
+    try:
+        yield step
+    finally:
+        manager.progress_end()
+
+
+def work_of(takes: tuple[Take, ...]) -> int:
+    """Samples times joints of all takes."""
+    return sum(take.frames * len(take.skeleton) for take in takes)

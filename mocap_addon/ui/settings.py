@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the window is set to -> the options of the core. The same names stand on the scene's group and on the operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..blender.job import JobOptions
+from ..formats import ReadOptions
+from ..motion import timeline
+
+SHARED = (
+    *("rate", "up", "unit", "unit_length"),
+    *("use_reference_frame", "reference_frame", "rate_mode", "custom_rate", "use_frame_start", "frame_start", "travel_auto", "travel"),
+)
+"""Settings that the panel hands to an operator."""
+
+_UNITS: dict[str, float] = {"MM": 0.001, "CM": 0.01, "M": 1.0, "INCH": 0.0254}
+
+
+def read_options(owner: Any) -> ReadOptions:
+    """Overrides for reading a file. :class:`MocapError` when the rate is not one."""
+    text: str = owner.rate.strip()
+    return ReadOptions(
+        rate=timeline.parse_rate(text) if text else None,
+        up=None if owner.up == "AUTO" else owner.up,
+        unit=unit(owner),
+    )
+
+
+def unit(owner: Any) -> float | None:
+    """Metres per unit of the file, or None to find out."""
+    choice: str = owner.unit
+    if choice == "OTHER":
+        return round(float(owner.unit_length) * 0.01, 9)
+    return _UNITS.get(choice)
+
+
+def job_options(owner: Any) -> JobOptions:
+    """Settings of a retarget. :class:`MocapError` when the rate is not one."""
+    mode: str = owner.rate_mode
+    rate = timeline.parse_rate(owner.custom_rate) if mode == "CUSTOM" else mode.lower()
+    return JobOptions(
+        rate=rate,
+        frame_start=owner.frame_start if owner.use_frame_start else None,
+        reference_frame=owner.reference_frame if owner.use_reference_frame else None,
+        travel=None if owner.travel_auto else owner.travel,
+    )
+
+
+def copy_unset(source: Any, operator: Any) -> None:
+    """Settings of the panel into an operator, except those that the caller gave."""
+    for name in SHARED:
+        if not operator.properties.is_property_set(name):
+            setattr(operator, name, getattr(source, name))

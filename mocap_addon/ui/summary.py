@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a take is, in a few labelled words for the panel. No bpy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..motion import timeline
+from ..motion.take import Take
+from ..rig import rest_pose
+from ..rig.roles import RoleMap
+from . import words
+
+Facts = tuple[tuple[str, str], ...]
+
+
+def facts(takes: Sequence[Take], roles: Sequence[RoleMap]) -> Facts:
+    """Label and value of everything worth knowing about a file's takes."""
+    take, found = takes[0], roles[0]
+    out: list[tuple[str, str]] = []
+    if len(takes) > 1:
+        out.append(("Performers", f"{len(takes)}: {words.listed([t.name for t in takes], 2)}"))
+    out.append(("Skeleton", f"{found.family or 'unknown'}, {len(take.skeleton)} bones"))
+    out.append(("Length", f"{take.frames} frames, {words.duration_words(take.duration)}"))
+    out.append(("Rate", f"{timeline.format_rate(take.rate)} per second" if take.rate else "uneven"))
+    unit = take.facts.get("unit")
+    if isinstance(unit, (int, float)) and unit > 0:
+        out.append(("One unit", words.length_words(float(unit))))
+    for key, label in (("up", "Up"), ("facing", "Facing")):
+        if take.facts.get(key):
+            out.append((label, str(take.facts[key])))
+    out.append(("Rest pose", rest_pose.describe(take.skeleton, found)))
+    if take.timecode:
+        out.append(("Time code", take.timecode))
+    missing = found.missing()
+    if missing:
+        out.append(("Not found", words.listed([words.role_words(role) for role in missing], 3)))
+    return tuple(out)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Takes that have been read, kept for the session, so that drawing a panel or redoing a step never reads a file twice."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+import bpy
+
+from .. import formats, rig
+from ..formats import ReadOptions
+from ..motion.errors import FileError, MocapError
+from ..motion.take import Take
+from ..rig.roles import RoleMap
+from . import recent, settings, summary
+
+KEPT_BYTES = 600_000_000
+"""Takes beyond this are forgotten, the longest unused first; the newest is always kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What came of reading a file: takes, or the sentence that says why not.
+
+    Parameters
+    ----------
+    path : str
+        Absolute.
+    takes : tuple of Take
+    roles : tuple of RoleMap
+        One a take.
+    facts : tuple of (str, str)
+        What the panel shows: label and value.
+    error : str
+        One plain sentence; empty when the file was read.
+    """
+
+    path: str
+    takes: tuple[Take, ...] = ()
+    roles: tuple[RoleMap, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    error: str = ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes of reader and matcher over all takes, each sentence once."""
+        found = [note for take in self.takes for note in take.notes] + [note for roles in self.roles for note in roles.notes]
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by the motion."""
+        return sum(take.local_rotations.nbytes + take.local_translations.nbytes for take in self.takes)
+
+
+Key = tuple[str, int, int, ReadOptions]
+
+_readings: OrderedDict[Key, Reading] = OrderedDict()
+_shown: dict[tuple[str, ReadOptions], Reading] = {}
+
+
+def absolute(path: str) -> str:
+    """A path as typed (``//`` is beside the .blend) -> an absolute one."""
+    return os.path.normpath(bpy.path.abspath(path))
+
+
+def read(path: str, options: ReadOptions) -> Reading:
+    """Read a file, or take it from memory when it has not changed on disk.
+
+    Raises
+    ------
+    MocapError
+        One plain sentence.
+    """
+    path = absolute(path)
+    try:
+        state = os.stat(path)
+    except OSError:
+        raise FileError("There is no such file; choose another one.", path) from None
+    key = (path, state.st_size, state.st_mtime_ns, options)
+    reading = _readings.get(key)
+    if reading is None:
+        found = tuple(formats.read(path, options))
+        if not found:
+            raise FileError("The file holds no motion.", path)
+        roles = tuple(rig.match(take.skeleton) for take in found)
+        reading = Reading(path, found, roles, summary.facts(found, roles))
+        _readings[key] = reading
+    _readings.move_to_end(key)
+    while len(_readings) > 1 and sum(r.nbytes for r in _readings.values()) > KEPT_BYTES:
+        _readings.popitem(last=False)
+    _show(path, options, reading)
+    return reading
+
+
+def read_for_panel(scene: bpy.types.Scene) -> Reading | None:
+    """Read the file the panel is set to. An error is kept for the panel to show; nothing is raised."""
+    path = scene.mocap.filepath
+    if not path:
+        return None
+    options = ReadOptions()
+    try:
+        options = settings.read_options(scene.mocap)
+        reading = read(path, options)
+        recent.add(reading.path)
+    except MocapError as error:
+        reading = Reading(absolute(path), error=str(error))
+        _show(absolute(path), _options_or_plain(scene), reading)
+    return reading
+
+
+def peek(scene: bpy.types.Scene) -> Reading | None:
+    """What is known of the panel's file, from memory only; None when it has not been read. Never touches the disk."""
+    path = scene.mocap.filepath
+    return _shown.get((absolute(path), _options_or_plain(scene))) if path else None
+
+
+def joint_names(scene: bpy.types.Scene, text: str = "") -> list[str]:
+    """Names of the take's joints that contain ``text``."""
+    reading = peek(scene)
+    if reading is None or not reading.takes:
+        return []
+    wanted = text.casefold()
+    return [name for name in reading.takes[0].skeleton.names if wanted in name.casefold()]
+
+
+def forget_all() -> None:
+    """Let go of everything."""
+    _readings.clear()
+    _shown.clear()
+
+
+def _options_or_plain(scene: bpy.types.Scene) -> ReadOptions:
+    try:
+        return settings.read_options(scene.mocap)
+    except MocapError:
+        return ReadOptions()
+
+
+def _show(path: str, options: ReadOptions, reading: Reading) -> None:
+    """The panel needs facts and joint names for as long as it shows the file, not the motion."""
+    if len(_shown) > 32:
+        _shown.clear()
+    light = tuple(replace(take.block(0, 0), curves={}, props={}, valid=None) for take in reading.takes)
+    _shown[path, options] = replace(reading, takes=light)
