@@ -59,7 +59,10 @@ def _gltf_facts(path: Path) -> dict[str, Any]:
     from ..formats import gltf_nodes
 
     data = gltf_nodes.read_json(path)
-    tree = gltf_nodes.tree(data, path)
+    try:
+        tree = gltf_nodes.tree(data, path)
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError):
+        raise FileError("The description of this glTF file is damaged; export the character again.", path) from None
     extensions = data.get("extensions")
     return {
         "nodes": len(tree),

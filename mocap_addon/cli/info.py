@@ -87,7 +87,7 @@ def _lines(record: dict[str, object], *, verbose: bool) -> list[str]:
     missing, doubtful = r["missing"], r["doubtful"]
     lines = [
         f"{Path(str(r['file'])).name}: {r['take']}",
-        f"  motion    {r['frames']} frames at {rate}, {r['duration_s']:.2f} s ({r['format']})",
+        f"  motion    {r['frames']} {'frame' if r['frames'] == 1 else 'frames'} at {rate}, {r['duration_s']:.2f} s ({r['format']})",
         f"  space     {_space(r)}",
         f"  skeleton  {r['joints']} joints, named like {r['family'] or 'nothing known'}; rest pose: {r['rest_pose']}",
         f"  roles     {len(roles)} found" + (f"; doubtful: {', '.join(doubtful)}" if doubtful else ""),  # type: ignore[arg-type]
