@@ -148,7 +148,7 @@ def _table(
 def _rate(options: JobOptions, take: Take, scene: bpy.types.Scene) -> Fraction | None:
     if options.rate == "source":
         return None
-    rate = scenes.rate(scene) if options.rate == "scene" else options.rate
+    rate = scenes.scene_rate(scene) if options.rate == "scene" else options.rate
     if take.frames == 0:
         raise RigError(f'The take "{take.name}" has no frames; there is nothing to retarget.')
     return rate
