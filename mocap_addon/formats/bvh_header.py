@@ -2,8 +2,8 @@
 """The head of a BVH file: HIERARCHY and the two lines after MOTION.
 
 The grammar is read the way the format's writers differ in it: keywords in any case; a joint's name is the rest of its line (so it may hold
-spaces, colons, dots, any script); an opening brace may stand on that line; the words ``End Site`` and nothing else end a chain; channels are
-known by their names, in any order and number, and the words after CHANNELS count, not the number before them.
+spaces, colons, dots, any script); an opening brace may stand on that line; the words ``End Site`` and nothing else end a chain;
+channels are known by their names, in any order and number, and the words after CHANNELS count, not the number before them.
 """
 
 from __future__ import annotations

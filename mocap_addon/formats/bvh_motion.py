@@ -4,7 +4,7 @@
 A joint's rotation is the product of its rotation channels in the order they are written: ``Zrotation Yrotation Xrotation`` is
 ``Rz Ry Rx`` on column vectors. A joint's position channels *replace* its OFFSET, axis by axis; that is how the exporters with six channels
 a joint write them (they repeat the offset) and how Blender's importer reads them. Only where they stay close to zero along the offset's
-longest component are they taken as relative to it: some exporters write them so, and replacing would fold the body or sink it into the floor.
+longest component are they taken as relative to it: some exporters write them so, and replacing would fold the body.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class ChannelMotion:
 
 
 def _group(joints: list[Joint]) -> tuple[list[_Group], Indices]:
-    """Joints by rotation order, and the columns of all rotation channels: group after group, first channels, second channels, third ones."""
+    """Joints by rotation order, and the columns of all rotation channels: group after group; first, second, third channels."""
     by_order: dict[str, list[int]] = {}
     columns: list[list[int]] = []
     for i, joint in enumerate(joints):

@@ -174,8 +174,7 @@ def _take(
 
 def _channel_summary(body: list[Joint]) -> str:
     """``6 at the root, 3 elsewhere; rotation order ZYX``, as a person reads it."""
-    order = lambda j: "".join("XYZ"[axis] for kind, axis in j.channels if kind == "rot")  # noqa: E731
     counts = sorted({len(j.channels) for j in body[1:]})
-    orders = list(dict.fromkeys(o for j in body if (o := order(j))))
+    orders = list(dict.fromkeys("".join("XYZ"[axis] for kind, axis in j.channels if kind == "rot") for j in body))
     elsewhere = f", {' or '.join(map(str, counts))} elsewhere" if counts else ""
-    return f"{len(body[0].channels)} at the root{elsewhere}; rotation order {', '.join(orders) or 'none'}"
+    return f"{len(body[0].channels)} at the root{elsewhere}; rotation order {', '.join(o for o in orders if o) or 'none'}"

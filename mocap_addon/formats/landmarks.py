@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The few joints that tell which way a body stands: head, hips, feet, hands, and pairs of left and right.
 
-This is no retargeting map (that is ``rig/``'s); it only has to be right often enough to find the axes and the size of a body, in any naming.
+This is no retargeting map (that is ``rig/``'s); it only has to be right often enough to find the axes and the size of a body,
+whatever the joints are called.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ def path_length(lengths: Array, parents: Indices, joint: int, ancestor: int) -> 
 
 def _depths(parents: Indices) -> list[int]:
     out: list[int] = []
-    for p in parents.tolist():
+    above: list[int] = parents.tolist()
+    for p in above:
         out.append(0 if p < 0 else out[p] + 1)
     return out
 

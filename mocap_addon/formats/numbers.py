@@ -82,7 +82,7 @@ def parse(text: bytes) -> Numbers:
         before, after = np.minimum(before, 8), np.minimum(after, 16)
     if 5 * len(odd) > len(starts) and (at_once := _all_at_once(text)) is not None and len(at_once) == len(starts):
         return Numbers(at_once, starts - len(_PAD))
-    words = np.ndarray((len(b) - 7,), dtype="<u8", buffer=padded, strides=(1,))
+    words: Words = np.ndarray((len(b) - 7,), dtype="<u8", buffer=padded, strides=(1,))
     whole = _eight_digits(words[points - 8], before).astype(np.float64)
     part = _eight_digits(words[ends - 8], np.minimum(after, 8)).astype(np.float64)
     if int(after.max()) > 8:
@@ -157,7 +157,7 @@ def _unglue(text: bytes, signs: Indices) -> Numbers:
 
 
 def to_float(token: bytes) -> float | None:
-    """One token -> its value; NaN for every spelling of "not a number" and infinity (``-1.#IND``, ``nan(ind)``, ``inf``); None for anything else."""
+    """One token -> its value; NaN for "not a number" and infinity in any spelling (``-1.#IND``, ``nan(ind)``); None for anything else."""
     if _PLAIN.fullmatch(token):
         value = float(token.replace(b"d", b"e").replace(b"D", b"e"))
         return value if math.isfinite(value) else math.nan

@@ -95,9 +95,9 @@ def rest_is_body(rest: Array, marks: Landmarks) -> str:
 
 
 def rest_up_axis(rest: Array, marks: Landmarks) -> Axis | None:
-    """The file axis along which the rest pose ``(J, 3)`` stands, or a skeleton without a body reaches farthest; None where neither tells."""
+    """The file axis along which the rest pose ``(J, 3)`` stands, or a skeleton that is no body reaches farthest; None: neither."""
     if not marks.body:
-        reach = rest.max(axis=0) - rest.min(axis=0)
+        reach: Array = rest.max(axis=0) - rest.min(axis=0)
         return ("X", "Y", "Z")[int(np.argmax(reach))] if float(reach.max()) > 2.0 * float(np.median(reach)) else None
     if rest_is_body(rest, marks) != "body":
         return None
@@ -113,7 +113,7 @@ def up_axis(positions: Array, marks: Landmarks, rest_up: Axis | None) -> tuple[A
 
     def votes(axis: Axis) -> float:
         vector = axis_vector(axis)
-        lowest = (positions @ vector).min(axis=1)
+        lowest: Array = (positions @ vector).min(axis=1)
         floor = float(np.exp(-((np.median(lowest) / (0.15 * size)) ** 2) - (np.std(lowest) / (0.1 * size)) ** 2))
         return float(stands @ vector) + 0.5 * (axis == rest_up) + 0.4 * floor + 0.1 * (axis == "Y") + 0.05 * (axis == "Z")
 
@@ -121,7 +121,7 @@ def up_axis(positions: Array, marks: Landmarks, rest_up: Axis | None) -> tuple[A
 
 
 def facing(positions: Array, marks: Landmarks, up: Array) -> Array | None:
-    """Unit vectors ``(N, 3)`` the body faces, level; None where no left and right were found. A body whose left is +X and up +Z faces -Y."""
+    """Unit vectors ``(N, 3)`` the body faces, level; None where no left and right were found. Left +X and up +Z face -Y."""
     across = _across(positions, marks)
     if across is None:
         return None
