@@ -79,7 +79,7 @@ def bring_in(path: str | Path, armature: str | None = None) -> Character:
             raise
         except Exception as error:  # an importer may raise anything on a damaged file
             _remove(before)
-            raise FileError(f"Blender cannot read this file ({_reason(error)}); export it again from where it was made.", path) from error
+            raise FileError(f"Blender cannot read this file ({_reason(error, path)}); export it again from where it was made.", path) from error
 
 
 def reopen(path: str | Path, armature: str | None = None) -> bpy.types.Object:
@@ -95,7 +95,7 @@ def reopen(path: str | Path, armature: str | None = None) -> bpy.types.Object:
         with _quiet():
             bpy.ops.wm.open_mainfile(filepath=str(path), load_ui=False, use_scripts=False)
     except RuntimeError as error:
-        raise FileError(f"Blender cannot open this file ({_reason(error)}).", path) from error
+        raise FileError(f"Blender cannot open this file ({_reason(error, path)}).", path) from error
     return _choose(path, list(bpy.context.scene.objects), armature)[0]
 
 
@@ -198,11 +198,11 @@ def _clear_pose(obj: bpy.types.Object) -> bool:
     return moved
 
 
-def _reason(error: Exception) -> str:
-    """The telling line of what an importer said."""
+def _reason(error: Exception, path: Path) -> str:
+    """The telling line of what an importer said, without the folders."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     line = lines[-1] if lines and lines[0].startswith("Error: Python") else lines[0] if lines else type(error).__name__
-    return line.removeprefix("Error: ").rstrip(". ")[:200]
+    return line.removeprefix("Error: ").replace(str(path), path.name).rstrip(". ")[:200]
 
 
 # --- nothing stays behind ------------------------------------------------------------------------------------------------------------

@@ -318,8 +318,9 @@ def test_tweak_mode_is_refused_and_nla_is_left_alone():
     track.strips.new("strip", 1, data.action)
     data.action = None
     target = armature.read(obj)
+    state = [(t.name, t.mute, [(s.name, s.action, s.influence, s.frame_start) for s in t.strips]) for t in data.nla_tracks]
     action = write(obj, motion_for(target), target)
-    assert [(t.name, t.mute, [s.name for s in t.strips]) for t in data.nla_tracks] == [(track.name, False, ["strip"])]
+    assert [(t.name, t.mute, [(s.name, s.action, s.influence, s.frame_start) for s in t.strips]) for t in data.nla_tracks] == state
     data.action = None
     track.select = True
     data.nla_tracks.active = track

@@ -81,13 +81,13 @@ def test_bones_stand_where_the_file_says(file):
     joints = tree["skins"][0]["joints"]
     ours = [target.skeleton.index(tree["nodes"][i]["name"]) for i in joints]
     places = (target.skeleton.rest_global_positions + target.origin)[ours]
-    size = np.ptp(places, axis=0).max()
+    exact = 2e-5 * np.ptp(places, axis=0).max()  # Blender chains rest matrices in float32, which shows in centimetre rigs
     bind = bind_places(tree, data)
     scale = 100.0 if file.startswith("Robot") else 1.0  # its bind matrices are in its armature node's space, which is scaled by 100
-    assert np.abs(distances(places) - scale * distances(bind)).max() < 1e-5 * size
+    assert np.abs(distances(places) - scale * distances(bind)).max() < exact
     if not file.startswith("Robot"):  # it is posed in its file
         turned = node_worlds(tree)[joints][:, :3, 3] @ np.array([[1, 0, 0], [0, 0, 1], [0, -1, 0]])  # Y up -> Z up: (x, -z, y)
-        assert np.abs(places - turned).max() < 1e-5 * size
+        assert np.abs(places - turned).max() < exact
     parents = {c: i for i, n in enumerate(tree["nodes"]) for c in n.get("children", [])}
     for i, k in zip(joints, ours, strict=True):
         above = int(target.skeleton.parents[k])
@@ -249,7 +249,7 @@ def test_files_that_cannot_be_used_leave_nothing(tmp_path):
         with pytest.raises(FileError, match=expected.get(path.name, "cannot read")) as caught:
             characters.bring_in(path)
         text = str(caught.value)
-        assert text.startswith(path.name + ": ") and "\n" not in text and "Traceback" not in text and len(text) < 350
+        assert str(tmp_path) not in text and text.startswith(path.name + ": ") and "\n" not in text and "Traceback" not in text and len(text) < 350
         assert snapshot() == before, path.name
     with pytest.raises(FileError, match=r"noise\.blend"):
         characters.reopen(tmp_path / "noise.blend")
