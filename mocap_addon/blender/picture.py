@@ -58,7 +58,9 @@ def strip(
     stage = bpy.data.collections.new("Picture")
     scene.collection.children.link(stage)
     for k, phase in enumerate(phases):
-        material = _material(f"Phase {k}", k / max(1, len(phases) - 1))
+        share = k / max(1, len(phases) - 1)
+        colour = [(1.0 - share) * a + share * b for a, b in zip(_FIRST, _LAST, strict=True)]
+        material = _material(f"Phase {k}", colour, roughness=0.55)
         for mesh, matrix in phase:
             mesh.materials.clear()
             mesh.materials.append(material)
@@ -123,17 +125,6 @@ def _box(phase: Phase) -> tuple[Array, Array]:
     return every.min(axis=0), every.max(axis=0)
 
 
-def _material(name: str, share: float) -> bpy.types.Material:
-    material = bpy.data.materials.new(name)
-    colour = [(1.0 - share) * a + share * b for a, b in zip(_FIRST, _LAST, strict=True)]
-    material.use_nodes = True
-    for node in material.node_tree.nodes:
-        if node.type == "BSDF_PRINCIPLED":
-            node.inputs["Base Color"].default_value = (*colour, 1.0)
-            node.inputs["Roughness"].default_value = 0.55
-    return material
-
-
 def _furnish(
     scene: bpy.types.Scene,
     stage: bpy.types.Collection,
@@ -168,7 +159,7 @@ def _furnish(
     mesh.from_pydata([(-r, -r, 0), (r, -r, 0), (r, r, 0), (-r, r, 0)], [], [(0, 1, 2, 3)])
     ground = bpy.data.objects.new("Floor", mesh)
     ground.location = (middle.x, middle.y, floor)
-    mesh.materials.append(_plain("Floor", (0.72, 0.73, 0.75)))
+    mesh.materials.append(_material("Floor", (0.72, 0.73, 0.75), roughness=1.0))
 
     sun = bpy.data.objects.new("Sun", bpy.data.lights.new("Sun", "SUN"))
     sun.data.energy, sun.data.angle = 2.6, 0.12
@@ -176,21 +167,25 @@ def _furnish(
     for one in (camera, ground, sun):
         stage.objects.link(one)
     world = bpy.data.worlds.new("Picture")
-    world.use_nodes = True
-    for node in world.node_tree.nodes:
+    for node in _nodes(world):
         if node.type == "BACKGROUND":
             node.inputs["Color"].default_value = (0.80, 0.84, 0.90, 1.0)
             node.inputs["Strength"].default_value = 0.75
     scene.world = world
 
 
-def _plain(name: str, colour: tuple[float, float, float]) -> bpy.types.Material:
+def _nodes(owner: bpy.types.Material | bpy.types.World) -> Sequence[bpy.types.Node]:
+    if owner.node_tree is None:  # From 5.0 on it is always there, and asking for it is deprecated.
+        owner.use_nodes = True
+    return owner.node_tree.nodes
+
+
+def _material(name: str, colour: Sequence[float], *, roughness: float) -> bpy.types.Material:
     material = bpy.data.materials.new(name)
-    material.use_nodes = True
-    for node in material.node_tree.nodes:
+    for node in _nodes(material):
         if node.type == "BSDF_PRINCIPLED":
             node.inputs["Base Color"].default_value = (*colour, 1.0)
-            node.inputs["Roughness"].default_value = 1.0
+            node.inputs["Roughness"].default_value = roughness
     return material
 
 

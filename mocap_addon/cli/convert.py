@@ -129,7 +129,8 @@ class Converter:
             "write": result.timing.get("write", 0.0),
             "export": perf_counter() - done,
         }
-        record = _record(take, path, obj.name, result, self.stage.rate)
+        record = _record(take, path, result, self.stage.rate)
+        record.update(character=self.options.character, armature=obj.name)
         record.update(warnings=list(dict.fromkeys([*record["warnings"], *notes])), files=files)
         record["timing_s"] = {key: round(seconds, 4) for key, seconds in timing.items()}
         self.out.result(record, _lines(record, len(result.target.skeleton)))
@@ -149,13 +150,13 @@ def _rate(take: Take, wanted: Fraction | str) -> Fraction | None:
     return Fraction((take.frames - 1) / take.duration).limit_denominator(1001)
 
 
-def _record(take: Take, path: Path, character: str, result: JobResult, rate: Fraction) -> dict[str, Any]:
+def _record(take: Take, path: Path, result: JobResult, rate: Fraction) -> dict[str, Any]:
     motion, table = result.motion, result.table
     frames = len(motion.times)
     return {
         "take": take.name,
         "source": str(path),
-        "character": character,
+        "character": "",
         "action": result.action.name,
         "frames": frames,
         "fps": float(rate),
@@ -173,7 +174,7 @@ def _lines(r: dict[str, Any], bones: int) -> list[str]:
     residual = max(r["residual_deg"].values(), default=0.0)
     rate = format_rate(Fraction(r["rate"]))
     return [
-        f"{r['take']} -> {r['character']}: {r['frames']} frames at {rate} fps, {r['duration_s']:.2f} s; "
+        f"{r['take']} -> {Path(r['character']).name}: {r['frames']} frames at {rate} fps, {r['duration_s']:.2f} s; "
         f"{len(r['mapped'])} of {bones} bones move, largest residual {residual:.1f} degrees",
         *(f"  note: {note}" for note in r["warnings"]),
         *(f"  {name:<8} {file}" for name, file in r["files"].items()),

@@ -64,7 +64,7 @@ def _make(path: Path, folder: Path) -> dict[str, Any]:
         return {
             "take": take.name,
             "source": str(path),
-            "character": obj.name,
+            "character": str(CHARACTER),
             "action": result.action.name,
             "frames": len(result.motion.times),
             "fps": float(stage.rate),
