@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""MVNX on made-up files whose every number is known, and on real files against an independent parse."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from mocap_addon.formats import mvnx
+from mocap_addon.formats.options import ReadOptions
+from mocap_addon.motion.errors import MocapError
+from mocap_addon.motion.take import Take
+from tests.paths import SHARED, need
+
+from .mvnx_writer import BODY, TIPS, TPOSE_TILT, Made, fingers
+
+V4 = SHARED / "xsens" / "mvnx4_upperbody_60hz_112f.mvnx"
+V3 = SHARED / "xsens" / "mvnx3_fullbody_240hz_4f.mvnx"
+
+
+def written(tmp_path: Path, made: Made) -> Take:
+    (take,) = mvnx.read(made.write(tmp_path / "made.mvnx"))
+    return take
+
+
+def degrees_between(take: Take, name: str, truth: Rotation) -> float:
+    got = take.global_rotations[:, take.skeleton.index(name)]
+    return float(np.degrees((truth.inv() * Rotation.from_quat(got[:, [1, 2, 3, 0]])).magnitude()).max())
+
+
+def check_motion(take: Take, made: Made, names=tuple(BODY)) -> None:
+    for name in names:
+        j = take.skeleton.index(name)
+        assert degrees_between(take, name, made.rotations[name]) < 2e-4, name
+        assert np.abs(take.global_positions[:, j] - made.places[name]).max() < 2e-5, name
+
+
+# -- a known file --------------------------------------------------------------------------------------------------------------
+
+
+def test_body_places_and_rotations(tmp_path: Path) -> None:
+    made = Made()
+    take = written(tmp_path, made)
+    assert take.skeleton.names == tuple(BODY)
+    assert [take.skeleton.names[p] if p >= 0 else "" for p in take.skeleton.parents] == [v[0] for v in BODY.values()]
+    check_motion(take, made)
+    assert take.frames == 40 and take.rate == 60 and take.performer == "Suit A" and take.name == "made"
+    assert take.notes == () and take.valid is None
+    fit = take.facts["fk_error_mm"]
+    assert isinstance(fit, dict) and fit["max"] < 0.02
+    assert take.facts["format"] == "MVNX 4" and take.facts["unit"] == 1.0 and take.facts["up"] == "Z"
+
+
+def test_rest_is_the_tpose_frame(tmp_path: Path) -> None:
+    made = Made()
+    take = written(tmp_path, made)
+    rotations, places = made.tpose()
+    assert take.facts["rest_frame"] == "tpose"
+    for j, name in enumerate(take.skeleton.names):
+        got = Rotation.from_quat(take.skeleton.rest_global_rotations[j][[1, 2, 3, 0]])
+        assert np.degrees((rotations[name].inv() * got).magnitude()) < 2e-4
+        np.testing.assert_allclose(take.skeleton.rest_global_positions[j], places[name], atol=2e-6)
+    tilt = 2.0 * np.degrees(np.arcsin(take.skeleton.rest_rotations[0, 2]))
+    assert abs(tilt - TPOSE_TILT["Pelvis"]) < 1e-3
+
+
+def test_bone_ends(tmp_path: Path) -> None:
+    take = written(tmp_path, Made())
+    for j, name in enumerate(take.skeleton.names):
+        if name in TIPS:
+            np.testing.assert_allclose(take.skeleton.ends[j], TIPS[name][1], atol=1e-9)
+        else:
+            assert np.isnan(take.skeleton.ends[j]).all(), name
+
+
+def test_bones_keep_their_length_and_only_the_root_moves(tmp_path: Path) -> None:
+    made = Made()
+    take = written(tmp_path, made)
+    assert np.ptp(take.local_translations[:, 1:], axis=0).max() == 0.0
+    np.testing.assert_allclose(take.local_translations[:, 0], made.places["Pelvis"], atol=1e-6)
+    for j, name in enumerate(take.skeleton.names[1:], 1):
+        np.testing.assert_allclose(take.local_translations[0, j], BODY[name][2], atol=1e-6)
+
+
+def test_neighbouring_quaternions_do_not_flip(tmp_path: Path) -> None:
+    take = written(tmp_path, Made(frames=300))
+    assert np.einsum("fji,fji->fj", take.local_rotations[1:], take.local_rotations[:-1]).min() > 0.9
+
+
+def test_contacts(tmp_path: Path) -> None:
+    made = Made()
+    take = written(tmp_path, made)
+    assert list(take.curves) == ["contact_l_heel", "contact_l_toe", "contact_r_heel", "contact_r_toe"]
+    np.testing.assert_array_equal(np.stack(list(take.curves.values()), axis=1), made.contact_values)
+    plain = written(tmp_path, Made(contact_definition=False))
+    assert list(plain.curves) == list(take.curves) and "which foot contact" in plain.notes[0]
+    assert not written(tmp_path, Made(contacts=False)).curves
+
+
+def test_isb_orientations_become_body_orientations(tmp_path: Path) -> None:
+    made = Made(isb=True, poses=("npose", "tpose"), version="3", points="pos_s")
+    take = written(tmp_path, made)
+    assert take.facts["segment_frames"] == "ISB"
+    check_motion(take, made)
+    np.testing.assert_allclose(take.skeleton.rest_global_rotations[take.skeleton.index("LeftHand")], (1, 0, 0, 0), atol=2e-6)
+    assert any("ISB" in note for note in take.notes)
+
+
+def test_isb_is_found_without_positions(tmp_path: Path) -> None:
+    made = Made(isb=True, poses=("tpose",), position=False)
+    take = written(tmp_path, made)
+    for name in BODY:
+        assert degrees_between(take, name, made.rotations[name]) < 2e-4, name
+
+
+@pytest.mark.parametrize("kind", ["tpose-isb", "identity"])
+def test_rest_from_other_pose_frames(tmp_path: Path, kind: str) -> None:
+    take = written(tmp_path, Made(poses=(kind,)))
+    assert take.facts["rest_frame"] == kind
+    hand = take.skeleton.index("RightHand")
+    np.testing.assert_allclose(take.skeleton.rest_global_rotations[hand], (1, 0, 0, 0), atol=2e-6)
+    np.testing.assert_allclose(take.skeleton.rest_global_positions[hand, 1], -0.72, atol=1e-5)
+
+
+def test_no_pose_frames_gives_the_straight_pose_on_the_floor(tmp_path: Path) -> None:
+    made = Made(poses=())
+    take = written(tmp_path, made)
+    check_motion(take, made)
+    np.testing.assert_array_equal(take.skeleton.rest_global_rotations, np.tile((1.0, 0, 0, 0), (23, 1)))
+    lowest = np.nanmin(np.concatenate([take.skeleton.rest_global_positions[:, 2], take.skeleton.rest_global_ends[:, 2]]))
+    assert abs(lowest) < 1e-9 and abs(take.skeleton.rest_global_positions[0, 2] - 0.9) < 1e-6
+    assert "no T-pose frame" in take.notes[0]
+
+
+def test_without_joints_the_standard_hierarchy_is_known(tmp_path: Path) -> None:
+    made = Made(joints=False)
+    take = written(tmp_path, made)
+    check_motion(take, made)
+    assert take.skeleton.names == tuple(BODY)
+
+
+def test_without_any_definition_bones_come_from_the_frames(tmp_path: Path) -> None:
+    made = Made(joints=False, segments=False)
+    take = written(tmp_path, made)
+    assert take.skeleton.names == tuple(BODY)
+    check_motion(take, made)
+
+
+def test_without_positions_the_root_stays(tmp_path: Path) -> None:
+    made = Made(position=False)
+    take = written(tmp_path, made)
+    np.testing.assert_allclose(take.local_translations[:, 0], np.tile((0.0, 0.0, 0.96), (40, 1)))
+    assert any("no positions" in note for note in take.notes) and "fk_error_mm" not in take.facts
+    assert degrees_between(take, "LeftHand", made.rotations["LeftHand"]) < 2e-4
+
+
+def test_positions_that_do_not_fit_are_told(tmp_path: Path) -> None:
+    made = Made()
+    made.places["LeftHand"] = made.places["LeftHand"] + np.array([0.0, 0.0, 0.012])
+    take = written(tmp_path, made)
+    fit = take.facts["fk_error_mm"]
+    assert isinstance(fit, dict) and abs(fit["max"] - 12.0) < 0.05 and abs(fit["mean"] - 12.0 / 22) < 0.02
+    assert any("12.0 mm" in note for note in take.notes)
+
+
+# -- fingers and props ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frame", ["world", "hand"])
+@pytest.mark.parametrize("joints", [True, False])
+def test_fingers_are_joints_below_the_hands(tmp_path: Path, frame: str, joints: bool) -> None:
+    made = Made(with_fingers=True, fingers_in=frame, finger_joints=joints, frames=12)
+    take = written(tmp_path, made)
+    assert len(take.skeleton) == 63 and take.facts["finger_frame"] == frame
+    for side in ("Left", "Right"):
+        for name, (parent, _, _) in fingers(side).items():
+            assert take.skeleton.names[take.skeleton.parents[take.skeleton.index(name)]] == parent
+        np.testing.assert_allclose(
+            take.skeleton.ends[take.skeleton.index(f"{side}ThirdDP")], (0.0, 0.02 if side == "Left" else -0.02, 0.0), atol=1e-9
+        )
+    check_motion(take, made, tuple(BODY) + tuple(fingers("Left")) + tuple(fingers("Right")))
+
+
+def test_props_are_rigid_bodies_beside_the_person(tmp_path: Path) -> None:
+    made = Made(props=2)
+    take = written(tmp_path, made)
+    assert len(take.skeleton) == 23 and list(take.props) == ["Prop1", "Prop2"]
+    check_motion(take, made)
+    for k, prop in enumerate(take.props.values()):
+        got = Rotation.from_quat(prop.rotations[:, [1, 2, 3, 0]])
+        assert np.degrees((made.prop_rotations[k].inv() * got).magnitude()).max() < 2e-4
+        np.testing.assert_allclose(prop.translations, made.prop_places[k], atol=1e-6)
+
+
+def test_undefined_further_segments_are_props(tmp_path: Path) -> None:
+    made = Made(props=1)
+    text = re.sub(r'<segment label="Prop1".*?</segment>\n', "", made.text(), flags=re.S)
+    path = tmp_path / "p.mvnx"
+    path.write_text(text)
+    (take,) = mvnx.read(path)
+    assert list(take.props) == ["Prop1"]
+    np.testing.assert_allclose(take.props["Prop1"].translations, made.prop_places[0], atol=1e-6)
+
+
+def test_two_subjects_are_two_takes(tmp_path: Path) -> None:
+    a, b = Made(label="Ann", frames=20), Made(label="Bob", frames=30, seed=2, rate=Fraction(240))
+    text = a.text().replace("</subject>", "</subject>\n" + "\n".join(b.subject()), 1)
+    path = tmp_path / "duo.mvnx"
+    path.write_text(text)
+    first, second = mvnx.read(path)
+    assert (first.name, second.name) == ("duo Ann", "duo Bob") and (first.performer, second.performer) == ("Ann", "Bob")
+    check_motion(first, a)
+    check_motion(second, b)
+    assert second.rate == 240
+
+
+# -- time ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [Fraction(60), Fraction(240), Fraction(100), Fraction(60000, 1001)])
+def test_times_are_exact(tmp_path: Path, rate: Fraction) -> None:
+    take = written(tmp_path, Made(frames=500, rate=rate))
+    assert take.rate == rate
+    np.testing.assert_allclose(take.times, np.arange(500) / float(rate), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("attributes", [("time", "index"), ("time",), ("index",)])
+def test_gaps_keep_their_time(tmp_path: Path, attributes: tuple[str, ...]) -> None:
+    numbers = [n for n in range(60) if n not in (10, 11, 12, 30)]
+    made = Made(frames=56, rate=Fraction(240), numbers=numbers, attributes=attributes)
+    take = written(tmp_path, made)
+    assert take.rate is None and take.facts["missing_frames"] == 4
+    np.testing.assert_allclose(take.times, np.array(numbers) / 240.0, rtol=0, atol=1e-12)
+    assert any("4 frames are missing in 2 places" in note for note in take.notes)
+    # Resampled, the held second is where it was, and what was measured after the gap is still at its own time.
+    again = take.resampled(Fraction(240))
+    assert again.frames == 60
+    np.testing.assert_allclose(again.local_rotations[40], take.local_rotations[numbers.index(40)], atol=1e-12)
+
+
+def test_stamps_that_contradict_the_rate(tmp_path: Path) -> None:
+    made = Made(frames=2000, rate=Fraction(50))
+    path = tmp_path / "s.mvnx"
+    path.write_text(made.text().replace('frameRate="50"', 'frameRate="60"'))
+    (take,) = mvnx.read(path)
+    assert take.rate == 50 and abs(take.duration - 1999 / 50) < 1e-9
+    assert any("says 60 frames a second and its time stamps say 50" in note for note in take.notes)
+
+
+def test_uneven_stamps_are_kept(tmp_path: Path) -> None:
+    made = Made(frames=40, attributes=("time",))
+    ms = np.cumsum(np.random.default_rng(3).integers(11, 40, 40))
+    counter = iter(ms)
+    text = re.sub(r'<frame time="\d+" type="normal">', lambda _: f'<frame time="{next(counter)}" type="normal">', made.text())
+    path = tmp_path / "u.mvnx"
+    path.write_text(text)
+    (take,) = mvnx.read(path)
+    assert take.rate is None
+    np.testing.assert_allclose(take.times, ms / 1000.0, atol=1e-12)
+
+
+def test_no_stamps_at_all(tmp_path: Path) -> None:
+    take = written(tmp_path, Made(attributes=(), frame_rate=True))
+    np.testing.assert_allclose(take.times, np.arange(40) / 60.0)
+    assert any("without a gap" in note for note in take.notes) and take.timecode is None
+
+
+def test_rate_missing_comes_from_the_stamps(tmp_path: Path) -> None:
+    take = written(tmp_path, Made(frames=500, rate=Fraction(240), frame_rate=False))
+    assert take.rate == 240 and any("no frame rate" in note for note in take.notes)
+
+
+def test_timecode_and_clock(tmp_path: Path) -> None:
+    take = written(tmp_path, Made(numbers=list(range(7, 47))))
+    assert take.timecode == "10:20:30:07" and take.facts["start_ms"] == 1_600_000_000_000 + 116
+    assert abs(take.times[0] - 7 / 60) < 1e-12
+
+
+def test_options(tmp_path: Path) -> None:
+    path = Made().write(tmp_path / "o.mvnx")
+    (plain,) = mvnx.read(path)
+    (fast,) = mvnx.read(path, ReadOptions(rate=Fraction(120)))
+    assert fast.rate == 120 and abs(fast.duration - plain.duration / 2) < 1e-12
+    (small,) = mvnx.read(path, ReadOptions(unit=0.01))
+    np.testing.assert_allclose(small.global_positions, plain.global_positions * 0.01, atol=1e-12)
+    (turned,) = mvnx.read(path, ReadOptions(up="Y"))
+    np.testing.assert_allclose(turned.global_positions[..., 2], plain.global_positions[..., 1], atol=1e-9)
+
+
+# -- spellings -----------------------------------------------------------------------------------------------------------------
+
+UNKNOWN = "<orientation2>x</orientation2><deep><orientation>0</orientation></deep>"
+SPELLINGS = {
+    "prefix": lambda m: Made(prefix="m:").text(),
+    "crlf": lambda m: m.text().replace("\n", "\r\n"),
+    "single quotes": lambda m: re.sub(r'(\w)="([^"]*)"', r"\1='\2'", m.text().split("?>", 1)[1]),
+    "comments": lambda m: m.text().replace("<position>", "<!-- <orientation>1</orientation> --><position>"),
+    "cdata": lambda m: re.sub(r"<orientation>(.*?)</orientation>", r"<orientation><![CDATA[\1]]></orientation>", m.text()),
+    "references": lambda m: m.text().replace("<orientation>1.0", "<orientation>&#49;.0").replace("<orientation>0", "<orientation>&#x30;"),
+    "white space": lambda m: m.text().replace(" 0.", "\n\t 0.").replace("<position>", "<position>\n"),
+    "attributes on values": lambda m: m.text().replace("<orientation>", '<orientation unit="q">'),
+    "exponents": lambda m: re.sub(r"(-?\d\.\d{6})(?=[ <])", lambda k: f"{float(k[1]):.12e}", m.text()),
+    "doctype": lambda m: m.text().replace("<mvnx", '<!DOCTYPE mvnx SYSTEM "http://www.xsens.com/mvn/mvnx/schema.dtd">\n<mvnx', 1),
+    "unknown tags": lambda m: m.text().replace("<position>", f"{UNKNOWN}<position>"),
+    "no xml line": lambda m: m.text().split("?>", 1)[1].lstrip(),
+    "byte order mark": lambda m: "\ufeff" + m.text(),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_legal_spellings_give_the_same_take(tmp_path: Path, spelling: str) -> None:
+    made = Made()
+    plain = written(tmp_path, made)
+    path = tmp_path / "other.mvnx"
+    path.write_bytes(SPELLINGS[spelling](made).encode())
+    (take,) = mvnx.read(path)
+    np.testing.assert_array_equal(take.local_rotations, plain.local_rotations)
+    np.testing.assert_array_equal(take.local_translations, plain.local_translations)
+    np.testing.assert_array_equal(take.times, plain.times)
+    assert take.skeleton.names == plain.skeleton.names
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "iso-8859-1"])
+def test_encodings(tmp_path: Path, encoding: str) -> None:
+    made = Made(label="Zoë")
+    text = made.text().replace("UTF-8", encoding.split("-be")[0] if encoding != "utf-16-be" else "UTF-16")
+    data = text.encode(encoding)
+    path = tmp_path / "e.mvnx"
+    path.write_bytes(b"\xfe\xff" + data if encoding == "utf-16-be" else data)
+    (take,) = mvnx.read(path)
+    assert take.performer == "Zoë"
+    check_motion(take, made)
+
+
+# -- missing values ------------------------------------------------------------------------------------------------------------
+
+
+def test_missing_values_are_held_and_marked(tmp_path: Path) -> None:
+    made = Made()
+    lines = made.text().split("\n")
+    rows = [i for i, line in enumerate(lines) if line.startswith("<orientation>")][3:]
+    words = lines[rows[10]].split(" ")
+    words[4 * 3 : 4 * 3 + 4] = ["nan"] * 4  # T12 in frame 10
+    lines[rows[10]] = " ".join(words)
+    lines[rows[20]] = ""  # no orientation in frame 20
+    path = tmp_path / "n.mvnx"
+    path.write_text("\n".join(lines))
+    (take,) = mvnx.read(path)
+    assert take.valid is not None and not take.valid[20].any() and np.count_nonzero(~take.valid) == 24
+    assert not take.valid[10, take.skeleton.index("T12")]
+    assert np.isfinite(take.local_rotations).all()
+    np.testing.assert_array_equal(take.local_rotations[20], take.local_rotations[19])
+    np.testing.assert_array_equal(take.local_rotations[10, take.skeleton.index("T12")], take.local_rotations[9, take.skeleton.index("T12")])
+    assert any("2 of 40 frames" in note for note in take.notes)
+    assert degrees_between(take.block(21, 40), "Head", made.rotations["Head"][21:]) < 2e-4
+
+
+# -- progress ------------------------------------------------------------------------------------------------------------------
+
+
+def test_progress_and_cancel(tmp_path: Path) -> None:
+    path = Made(frames=1500).write(tmp_path / "long.mvnx")
+    seen: list[float] = []
+    mvnx.read(path, None, lambda share: seen.append(share))
+    assert len(seen) >= 3 and seen == sorted(seen) and seen[-1] == 1.0
+    with pytest.raises(MocapError, match="cancelled"):
+        mvnx.read(path, progress=lambda share: share < 0.5)
+
+
+# -- real files ----------------------------------------------------------------------------------------------------------------
+
+NS = "{http://www.xsens.com/mvn/mvnx}"
+
+
+def by_etree(path: Path) -> tuple[list[str], np.ndarray, np.ndarray, list[ET.Element]]:
+    """Segment names, orientations (F, 23, 4) and positions (F, 23, 3) of the motion, and its frames, by the standard library."""
+    root = ET.parse(path).getroot()
+    names = [s.attrib["label"] for s in root.iter(f"{NS}segment")]
+    frames = [f for f in root.iter(f"{NS}frame") if f.get("type") == "normal"]
+
+    def table(tag: str, k: int) -> np.ndarray:
+        return np.array([[float(v) for v in (f.findtext(f"{NS}{tag}") or "").split()] for f in frames]).reshape(len(frames), -1, k)
+
+    return names, table("orientation", 4), table("position", 3), frames
+
+
+def test_real_version_4_against_another_parser() -> None:
+    names, q, p, frames = by_etree(need(V4))
+    (take,) = mvnx.read(V4)
+    assert list(take.skeleton.names) == names and take.frames == 112 and take.rate == 60 and take.timecode == "04:17:11:50"
+    for j, name in enumerate(names):
+        assert degrees_between(take, name, Rotation.from_quat(q[:, j][:, [1, 2, 3, 0]])) < 1e-4
+    np.testing.assert_allclose(take.local_translations[:, 0], p[:, 0], atol=1e-12)
+    miss = np.linalg.norm(take.global_positions - p, axis=-1)
+    assert miss.max() < 0.0025  # MVN's shoulders slide by 1.9 mm in this file
+    fit = take.facts["fk_error_mm"]
+    assert isinstance(fit, dict) and abs(fit["max"] - 1e3 * miss.max()) < 1e-6 and abs(fit["mean"] - 1e3 * miss[:, 1:].mean()) < 1e-6
+    contacts = np.array([[int(v) for v in (f.findtext(f"{NS}footContacts") or "").split()] for f in frames])
+    np.testing.assert_array_equal(np.stack(list(take.curves.values()), axis=1), contacts)
+    assert take.facts["configuration"] == "UpperBody" and take.notes == ()
+
+
+def test_real_version_3_has_isb_frames() -> None:
+    names, _, p, _ = by_etree(need(V3))
+    (take,) = mvnx.read(V3)
+    assert list(take.skeleton.names) == names and take.rate == 240 and take.frames == 4
+    # Read as they are written, the links miss the file's own positions by up to 600 mm; in body frames they fit.
+    assert np.linalg.norm(take.global_positions - p, axis=-1).max() < 0.0002
+    arm, hand = (take.skeleton.rest_global_positions[take.skeleton.index(n)] for n in ("LeftUpperArm", "LeftHand"))
+    np.testing.assert_allclose(hand - arm, [0.0, hand[1] - arm[1], 0.0], atol=0.01)
+    np.testing.assert_allclose(take.times, np.arange(4) / 240.0, atol=1e-12)
+
+
+def test_real_tpose_of_version_4_stands_as_the_file_says() -> None:
+    root = ET.parse(need(V4)).getroot()
+    frame = next(f for f in root.iter(f"{NS}frame") if f.get("type") == "tpose")
+    p = np.array([float(v) for v in (frame.findtext(f"{NS}position") or "").split()]).reshape(-1, 3)
+    (take,) = mvnx.read(V4)
+    np.testing.assert_allclose(take.skeleton.rest_global_positions, p, atol=2e-6)
