@@ -172,7 +172,7 @@ def _in_rotation_modes(target: Target, motion: PoseMotion) -> dict[int, tuple[st
 
 
 def euler(q: Array, mode: str) -> Array:
-    """Quaternions ``(F, ..., 4)`` -> Blender's ``rotation_euler`` ``(F, ..., 3)`` (x, y, z) in the mode's order, continuous over the frames.
+    """Quaternions ``(F, ..., 4)`` -> ``rotation_euler`` (x, y, z) ``(F, ..., 3)`` of the mode, continuous over the frames.
 
     Blender's ``XYZ`` turns about X first, ``Rz @ Ry @ Rx``: intrinsically the mode's letters backwards.
     """

@@ -9,6 +9,7 @@ object's origin and in metres that is the rotation ``Q rot(L)`` at ``s u Q loc(L
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,8 @@ Flags = NDArray[np.bool_]
 
 SCALE_TOLERANCE = 1e-3
 """How far the axes of an object's scale may differ, as a share."""
+
+_BONE_PATH = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +146,9 @@ def check(obj: bpy.types.Object | None) -> None:
     if obj.type != "ARMATURE":
         raise TargetError(f'"{obj.name}" is not an armature; choose the character\'s armature.')
     if obj.library is not None:
-        raise TargetError(f'"{obj.name}" is linked from another file and cannot be animated here; choose Object > Library Override > Make first.')
+        raise TargetError(
+            f'"{obj.name}" is linked from another file and cannot be animated here; choose Object > Library Override > Make first.'
+        )
 
 
 def _get(bones: bpy.types.bpy_prop_collection, name: str, dtype: type, width: int = 1) -> NDArray:
@@ -219,7 +224,8 @@ def _notes(obj: bpy.types.Object, scale: float) -> list[str]:
     named("Bones scaled in the current pose stay scaled: {}.", [p.name for p in poses if max(abs(s - 1.0) for s in p.scale) > 1e-4])
     animation = obj.animation_data
     paths = [d.data_path for d in animation.drivers] if animation else []
-    named("Drivers override keys at: {}.", sorted({p.split('"')[1] for p in paths if p.startswith('pose.bones["')}))
+    driven = {bpy.utils.unescape_identifier(found[1]) for found in map(_BONE_PATH.match, paths) if found}
+    named("Drivers override keys at: {}.", sorted(driven))
     if obj.data.pose_position == "REST":
         out.append("The armature shows its rest position; switch it to Pose Position to see the motion.")
     if any(not c.mute for c in obj.constraints) or _moves(obj):

@@ -69,7 +69,7 @@ def _everything() -> list[bpy.types.ID]:
 
 
 def _drop_unused(before: set[int]) -> None:
-    """Remove what came with the scenes and now belongs to nothing: worlds, node trees, objects of the other scenes and what only they used."""
+    """Remove what came with the scenes and now belongs to nothing: worlds, node trees, other scenes' objects and what they used."""
     while True:
         new = [block for block in _everything() if block.session_uid not in before and block.users == 0]
         if not new:

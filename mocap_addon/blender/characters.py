@@ -79,7 +79,9 @@ def bring_in(path: str | Path, armature: str | None = None) -> Character:
             raise
         except Exception as error:  # an importer may raise anything on a damaged file
             _remove(before)
-            raise FileError(f"Blender cannot read this file ({_reason(error, path)}); export it again from where it was made.", path) from error
+            raise FileError(
+                f"Blender cannot read this file ({_reason(error, path)}); export it again from where it was made.", path
+            ) from error
 
 
 def reopen(path: str | Path, armature: str | None = None) -> bpy.types.Object:
@@ -108,6 +110,7 @@ def _import_gltf(path: Path) -> None:
         "disable_bone_shape": True,  # else an icosphere object is made for the bones to show
         "guess_original_bind_pose": True,
         "import_scene_as_collection": False,
+        "import_scene_extras": False,  # they would become properties of the person's scene
     }
     known = bpy.ops.import_scene.gltf.get_rna_type().properties
     bpy.ops.import_scene.gltf(filepath=str(path), **{k: v for k, v in wanted.items() if k in known})

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import bpy
 import numpy as np
-from mathutils import Matrix, Vector
 
+from mocap_addon.blender import compat
+
+KINDS = ("objects", "armatures", "actions", "meshes", "images", "texts", "collections", "scenes")
 MODES = ("QUATERNION", "XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX", "AXIS_ANGLE")
 
 
@@ -75,9 +77,9 @@ def smooth_quaternions(rng: np.random.Generator, frames: int, bones: int) -> np.
 
 
 def snapshot(owner: bpy.types.Object | None = None) -> dict[str, object]:
-    """What must not change: counts of data-blocks, and of each object the transform, modes, properties, animation; of each action its keys."""
+    """What must not change: counts of data-blocks; each object's transform, modes, properties, animation; each action's keys."""
     return {
-        "counts": {c: len(getattr(bpy.data, c)) for c in ("objects", "armatures", "actions", "meshes", "images", "texts", "collections", "scenes")},
+        "counts": {kind: len(getattr(bpy.data, kind)) for kind in KINDS},
         "objects": {o.name: _of_object(o) for o in bpy.data.objects if owner is None or o == owner},
         "actions": {a.name: keys_of(a) for a in bpy.data.actions},
         "scene": [(s.render.fps, round(s.render.fps_base, 6), s.frame_start, s.frame_end, s.frame_current) for s in bpy.data.scenes],
@@ -97,13 +99,8 @@ def _of_object(obj: bpy.types.Object) -> tuple:
 
 
 def keys_of(action: bpy.types.Action) -> list:
-    from mocap_addon.blender import compat
-
     return [
         (c.data_path, c.array_index, [(*k.co, k.interpolation, *k.handle_left, *k.handle_right) for k in c.keyframe_points])
         for slot in compat.slots(action)
         for c in compat.all_curves(action, slot)
     ]
-
-
-__all__ = ["MODES", "Matrix", "Vector", "keys_of", "limb", "make_rig", "random_quaternions", "rest_matrices", "smooth_quaternions", "snapshot", "world_matrices"]

@@ -9,9 +9,10 @@ from fractions import Fraction
 import bpy
 import numpy as np
 import pytest
-from mathutils import Matrix, Quaternion, Vector
+from mathutils import Euler, Matrix, Quaternion, Vector
 
 from mocap_addon.blender import actions, armature, compat, scenes
+from mocap_addon.motion import kinematics, quat
 from mocap_addon.motion.errors import MocapError, TargetError
 from mocap_addon.retarget.motion import PoseMotion
 
@@ -109,8 +110,6 @@ def test_euler_follows_mathutils():
     for mode in MODES[1:-1]:
         angles = actions.euler(q, mode)
         for i in range(50):
-            from mathutils import Euler
-
             assert abs(abs(Euler(angles[i, 0], mode).to_quaternion().dot(Quaternion(q[i, 0]))) - 1.0) < 1e-6
 
 
@@ -128,15 +127,11 @@ def test_locations_are_metres_whatever_the_object_and_the_bone_say(scale_length)
     write(obj, motion, target)
     seen = world_matrices(obj, range(1, F + 1), target.skeleton.names)
     # In the project's terms: metres, relative to the object's origin, rest @ basis down the chain.
-    from mocap_addon.motion import kinematics
-
     take = motion.to_take(target.skeleton)
     rotations, places = kinematics.forward(take.local_rotations, take.local_translations, target.skeleton.parents)
     size = max(1.0, np.abs(places).max())
     assert np.abs(seen[..., :3, 3] * scale_length - (places + target.origin)).max() < 2e-5 * size
     unscaled = seen[..., :3, :3] / np.linalg.norm(seen[..., :3, :3], axis=-2, keepdims=True)
-    from mocap_addon.motion import quat
-
     assert np.abs(unscaled - quat.to_matrix(rotations)).max() < 1e-5
 
 
@@ -155,7 +150,7 @@ def test_frames_are_counted_in_the_scene_rate():
     uneven.times[:] = 10.0, 10.5, 11.0000001
     assert [k.co[0] for k in compat.all_curves(write(obj, uneven, target, rate=Fraction(7)))[0].keyframe_points] == [1.0, 13.0, 25.0]
     single = write(obj, motion_for(target, frames=1), target, frame_start=12.5)
-    assert [tuple(k.co)[0] for k in compat.all_curves(single)[0].keyframe_points] == [12.5]
+    assert [k.co[0] for k in compat.all_curves(single)[0].keyframe_points] == [12.5]
 
 
 def test_curves_are_linear_grouped_and_bound_to_the_one_slot():
@@ -180,7 +175,9 @@ def test_save_and_reload_keeps_motion_recipe_and_earlier_action(tmp_path):
     target = armature.read(obj)
     old = write(obj, motion_for(target), target, name="older")
     old_keys = keys_of(old)
-    motion = motion_for(target, random_quaternions(np.random.default_rng(8), F, len(target.skeleton)), curves={"blink": np.linspace(0, 1, F)})
+    motion = motion_for(
+        target, random_quaternions(np.random.default_rng(8), F, len(target.skeleton)), curves={"blink": np.linspace(0, 1, F)}
+    )
     action = write(obj, motion, target, name="newer", recipe={"source": "ü.bvh", "steps": [1, {"a": 2.5}]})
     unassigned = write(obj, motion, target, name="aside", assign=False)
     assert obj.animation_data.action == action and unassigned.use_fake_user
@@ -270,7 +267,12 @@ def test_a_fault_in_the_middle_leaves_everything_as_it_was(monkeypatch, fault, a
             real(*args, **kwargs)
         raise OSError("injected")
 
-    owner, name = {"new_curve": (compat, "new_curve"), "assign": (compat, "assign"), "dumps": (json, "dumps"), "after": (actions, "_assign")}[fault]
+    owner, name = {
+        "new_curve": (compat, "new_curve"),
+        "assign": (compat, "assign"),
+        "dumps": (json, "dumps"),
+        "after": (actions, "_assign"),
+    }[fault]
     real = getattr(owner, name)
     monkeypatch.setattr(owner, name, failing)
     with pytest.raises(OSError, match="injected"):
@@ -286,7 +288,7 @@ def test_refusals_are_sentences_and_leave_nothing():
     before = snapshot()
     broken = smooth_quaternions(np.random.default_rng(0), F, 2)
     broken[17, 1, 2] = np.nan
-    with pytest.raises(MocapError, match="XYZ.* sample 18"):
+    with pytest.raises(MocapError, match=r"XYZ.* sample 18"):
         write(obj, motion_for(target, broken), target)
     with pytest.raises(MocapError, match="no frames"):
         write(obj, motion_for(target, np.zeros((0, 2, 4)), np.zeros((0, 1, 3)), frames=0), target)
@@ -343,3 +345,38 @@ def test_works_in_pose_and_edit_mode_without_leaving_it():
         bpy.ops.object.mode_set(mode="OBJECT")
         truth = expected(obj, target.skeleton.names, motion.rotations, [0], motion.locations)
         assert np.abs(world_matrices(obj, range(1, F + 1), target.skeleton.names) - truth).max() < 1e-5
+
+
+def test_an_override_keeps_its_motion_through_a_reload(tmp_path):
+    limb("Linked")
+    library = str(tmp_path / "lib.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=library, copy=True)
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    with bpy.data.libraries.load(library, link=True) as (source, into):
+        into.objects = source.objects
+    bpy.context.scene.collection.objects.link(bpy.data.objects["Linked"])
+    obj = bpy.data.objects["Linked"].override_create(remap_local_usages=True)
+    target = armature.read(obj)
+    motion = motion_for(target, curves={"blink": np.ones(F)})
+    write(obj, motion, target)
+    assert "blink" not in obj
+    names = target.skeleton.names
+    truth = expected(obj, names, motion.rotations, [0], motion.locations)
+    assert np.abs(world_matrices(obj, range(1, F + 1), names) - truth).max() < 1e-5
+    path = scenes.save_blend(tmp_path / "shot.blend")
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    again = next(o for o in bpy.data.objects if o.override_library)
+    assert again.animation_data.action.library is None
+    assert np.abs(world_matrices(again, range(1, F + 1), names) - truth).max() < 1e-5
+
+
+def test_names_that_need_escaping():
+    names = ['a"b', "back\\slash", "ünïcödé 骨", "tab\there", "end]", "dot.L"]
+    obj = make_rig([(n, None, (i, 0, 0), (i, 0, 1), 0.0) for i, n in enumerate(names)])
+    target = armature.read(obj)
+    motion = motion_for(target, curves={n: np.full(F, float(i)) for i, n in enumerate(names)})
+    action = write(obj, motion, target)
+    truth = expected(obj, names, motion.rotations, [0], motion.locations)
+    assert np.abs(world_matrices(obj, range(1, F + 1), names) - truth).max() < 1e-5
+    assert all(c.is_valid for c in compat.all_curves(action))
+    assert [obj[n] for n in names] == [0, 1, 2, 3, 4, 5]

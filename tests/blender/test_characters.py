@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from mocap_addon.blender import actions, armature, characters, compat, scenes
+from mocap_addon.motion import quat
 from mocap_addon.motion.errors import FileError
+from mocap_addon.retarget.motion import PoseMotion
 from tests.paths import SHARED, need
 
 from .helpers import limb, make_rig, rest_matrices, snapshot
@@ -102,7 +104,13 @@ def test_animations_of_the_file_are_kept_and_do_not_play(file):
     scene.render.fps, scene.render.fps_base, scene.frame_start, scene.frame_end = 30, 1.001, 5, 77
     scene.frame_set(12)
     character = characters.bring_in(path)
-    assert (scene.render.fps, round(scene.render.fps_base, 5), scene.frame_start, scene.frame_end, scene.frame_current) == (30, 1.001, 5, 77, 12)
+    assert (scene.render.fps, round(scene.render.fps_base, 5), scene.frame_start, scene.frame_end, scene.frame_current) == (
+        30,
+        1.001,
+        5,
+        77,
+        12,
+    )
     tree, _ = parse(path)
     assert len(character.actions) >= len(tree["animations"])
     assert all(a.use_fake_user and a.users == 1 for a in character.actions)
@@ -167,7 +175,7 @@ def _blend(path: Path) -> list[str]:
     rig.pose.bones[0].rotation_quaternion = (0.5, 0.5, 0.5, 0.5)
     rig.pose.bones[0].keyframe_insert("location", frame=1)
     rig.animation_data.nla_tracks.new().strips.new("s", 1, rig.animation_data.action)
-    rig.driver_add('pose.bones["%s"].location' % bpy.utils.escape_identifier(rig.pose.bones[3].name), 0)
+    rig.pose.bones[3].driver_add("location", 0)
     other = bpy.data.scenes.new("Second")
     other.collection.objects.link(bpy.data.objects.new("Elsewhere", bpy.data.meshes.new("Elsewhere")))
     small.location = (1, 0, 0)
@@ -216,6 +224,7 @@ def test_fbx_made_by_blender(tmp_path):
     path = tmp_path / "hero.fbx"
     bpy.ops.export_scene.fbx(filepath=str(path), add_leaf_bones=False, bake_anim=True)
     bpy.ops.wm.read_factory_settings(use_empty=True)
+    bpy.context.scene.render.fps, bpy.context.scene.render.fps_base = 30, 1.001
     before = snapshot()["scene"]
     character = characters.bring_in(path)
     target = armature.read(character.armature)
@@ -237,7 +246,9 @@ def test_files_that_cannot_be_used_leave_nothing(tmp_path):
     (tmp_path / "empty.glb").write_bytes(b"")
     (tmp_path / "empty.vrm").write_bytes(b"")
     (tmp_path / "broken.gltf").write_text("{]")
-    (tmp_path / "bare.gltf").write_text('{"asset": {"version": "2.0"}, "scenes": [{"nodes": [0]}], "nodes": [{"name": "lonely"}], "scene": 0}')
+    (tmp_path / "bare.gltf").write_text(
+        '{"asset": {"version": "2.0"}, "scenes": [{"nodes": [0]}], "nodes": [{"name": "lonely"}], "scene": 0}'
+    )
     (tmp_path / "noise.fbx").write_bytes(b"Kaydara" + bytes(range(256)))
     (tmp_path / "noise.blend").write_bytes(b"BLENDER-v" + bytes(range(256)))
     (tmp_path / "song.mp3").write_bytes(b"x")
@@ -249,7 +260,13 @@ def test_files_that_cannot_be_used_leave_nothing(tmp_path):
         with pytest.raises(FileError, match=expected.get(path.name, "cannot read")) as caught:
             characters.bring_in(path)
         text = str(caught.value)
-        assert str(tmp_path) not in text and text.startswith(path.name + ": ") and "\n" not in text and "Traceback" not in text and len(text) < 350
+        assert (
+            str(tmp_path) not in text
+            and text.startswith(path.name + ": ")
+            and "\n" not in text
+            and "Traceback" not in text
+            and len(text) < 350
+        )
         assert snapshot() == before, path.name
     with pytest.raises(FileError, match=r"noise\.blend"):
         characters.reopen(tmp_path / "noise.blend")
@@ -274,12 +291,8 @@ def test_a_whole_job_on_a_real_character():
     path = need(TARGETS / "mh_mixamo_names_scale001.glb")
     obj = characters.bring_in(path).armature
     target = armature.read(obj)
-    from mocap_addon.retarget.motion import PoseMotion
-
     hips = target.skeleton.roots[0]
     up = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.25]])
-    from mocap_addon.motion import quat
-
     local = quat.rotate(quat.inv(target.skeleton.rest_rotations[hips]), up)[:, None]
     motion = PoseMotion("lift", np.array([0.0, 1.0]), (), np.zeros((2, 0, 4)), (hips,), local)
     actions.write(obj, target, motion, name="lift", frame_start=1, recipe={})

@@ -47,7 +47,13 @@ def test_rates_blender_cannot_play():
 
 def test_frame_range():
     scene = bpy.context.scene
-    for (start, end), expected in {(1, 250): (1, 250), (1.2, 9.5): (1, 10), (-7, 20): (0, 20), (5, 5): (5, 5), (0.99999, 3.00001): (1, 3)}.items():
+    for (start, end), expected in {
+        (1, 250): (1, 250),
+        (1.2, 9.5): (1, 10),
+        (-7, 20): (0, 20),
+        (5, 5): (5, 5),
+        (0.99999, 3.00001): (1, 3),
+    }.items():
         scenes.set_frame_range(scene, start, end)
         assert (scene.frame_start, scene.frame_end) == expected
 
