@@ -43,9 +43,19 @@ class Body:
         return None if joint is None else self.positions[joint]
 
     def direction(self, role: str, next_role: str) -> Array | None:
-        """(3,): unit vector from the first joint of one role to the first of the next, or None."""
-        a, b = self.place(self.pose.one(role)), self.place(self.pose.one(next_role))
-        return None if a is None or b is None else unit(b - a)
+        """(3,): unit vector from the first joint of one role to the first of the next, or None.
+
+        Without a next role (a forearm whose palm bones start at the wrist, with no hand between) the bone reaches to its farthest child.
+        """
+        joint = self.pose.one(role)
+        if joint is None:
+            return None
+        tip = self.place(self.pose.one(next_role))
+        children = self.pose.skeleton.children[self.pose.roles[role][-1]]
+        if tip is None and children:
+            reach = np.linalg.norm(self.positions[list(children)] - self.positions[joint], axis=-1)
+            tip = self.positions[children[int(np.argmax(reach))]]
+        return None if tip is None else unit(tip - self.positions[joint])
 
     def chain_directions(self, chain: tuple[int, ...]) -> list[Array | None]:
         """Unit vectors along a chain's links. The last link's end never counts: leaf bones point anywhere."""

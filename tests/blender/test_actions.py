@@ -286,6 +286,10 @@ def test_refusals_are_sentences_and_leave_nothing():
     obj = limb(modes=("QUATERNION", "XYZ"))
     target = armature.read(obj)
     before = snapshot()
+    obj.pose.bones[0].name = "renamed"
+    with pytest.raises(TargetError, match="no bone .* any more"):
+        write(obj, motion_for(target), target)
+    obj.pose.bones[0].name = target.skeleton.names[0]
     broken = smooth_quaternions(np.random.default_rng(0), F, 2)
     broken[17, 1, 2] = np.nan
     with pytest.raises(MocapError, match=r"XYZ.* sample 18"):

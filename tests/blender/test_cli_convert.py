@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``mocap convert`` and ``mocap demo`` from words to files. What is in the files is judged by Blender: its own BVH importer and its depsgraph."""
+"""``mocap convert`` and ``mocap demo``, from words to files. Blender judges the files: its own BVH importer and its depsgraph."""
 
 from __future__ import annotations
 

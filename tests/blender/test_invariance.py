@@ -69,6 +69,7 @@ def plain(take):
 @pytest.mark.parametrize("parented", [False, True])
 def test_the_objects_own_transform(take, plain, matrix, parented):
     obj = character()
+    obj.data.transform(Matrix.Scale(1.0 / matrix.median_scale, 4))  # the same size in the world: "scale 0.01, bones in centimetres"
     if parented:
         empty = bpy.data.objects.new("Empty", None)
         bpy.context.collection.objects.link(empty)
