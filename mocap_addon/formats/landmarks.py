@@ -71,6 +71,15 @@ def path_length(lengths: Array, parents: Indices, joint: int, ancestor: int) -> 
     return total
 
 
+def is_below(joint: int, ancestors: set[int], parents: Indices) -> bool:
+    """Whether one of ``ancestors`` stands above ``joint``, or is it."""
+    while joint >= 0:
+        if joint in ancestors:
+            return True
+        joint = int(parents[joint])
+    return False
+
+
 def _depths(parents: Indices) -> list[int]:
     out: list[int] = []
     above: list[int] = parents.tolist()

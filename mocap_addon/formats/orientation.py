@@ -120,9 +120,9 @@ def up_axis(positions: Array, marks: Landmarks, rest_up: Axis | None) -> tuple[A
     return max(AXES, key=votes), True
 
 
-def facing(positions: Array, marks: Landmarks, up: Array) -> Array | None:
+def facing(positions: Array, marks: Landmarks, parents: Indices, up: Array) -> Array | None:
     """Unit vectors ``(N, 3)`` the body faces, level; None where no left and right were found. Left +X and up +Z face -Y."""
-    across = _across(positions, marks)
+    across = _across(positions, marks, parents)
     if across is None:
         return None
     level = across - (across @ up)[..., None] * up
@@ -172,18 +172,20 @@ def nearest_axis(vector: Array) -> Axis:
     return max(AXES, key=lambda axis: float(axis_vector(axis) @ vector))
 
 
-def _across(positions: Array, marks: Landmarks) -> Array | None:
-    """From right to left ``(N, 3)``: the sum over the pairs nearest the middle, hips and shoulders, of a body of any width."""
+def _across(positions: Array, marks: Landmarks, parents: Indices) -> Array | None:
+    """From right to left ``(N, 3)``: the sum over the uppermost pairs that lie apart (hip joints, collars or shoulders).
+
+    What hangs below such a pair swings (a stride turns the line between the feet by a right angle), and what is on the head looks about.
+    """
     total = np.zeros((len(positions), 3))
-    found = 0
+    counted = {marks.head}
     for left, right in marks.pairs:
         apart = positions[:, left] - positions[:, right]
-        if float(np.linalg.norm(apart, axis=-1).min()) > 1e-6:
-            total += apart
-            found += 1
-        if found == 4:
-            break
-    return total if found else None
+        if float(np.linalg.norm(apart, axis=-1).min()) < 1e-6 or landmarks.is_below(left, counted, parents):
+            continue
+        total += apart
+        counted.add(left)
+    return total if np.any(total) else None
 
 
 def _reach(lengths: Array, parents: Indices) -> float:

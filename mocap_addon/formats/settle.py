@@ -63,22 +63,24 @@ def into_project_axes(take: Take, options: ReadOptions) -> Take:
         "rest": pose,
         "unit": unit,
         "unit_name": unit_name,
-        **_facing_facts(moving, rest, marks, orientation.axis_vector(up), orientation.axis_vector(rest_turn_axis), pose),
+        **_facing_facts(moving, rest, marks, skeleton.parents, orientation.axis_vector(up), orientation.axis_vector(rest_turn_axis), pose),
     }
     turned = _turned(take, orientation.turn_to_z(up), orientation.turn_to_z(rest_turn_axis), unit)
     return replace(turned, facts=facts, notes=(*take.notes, *notes))
 
 
-def _facing_facts(moving: Array, rest: Array, marks: landmarks.Landmarks, up: Array, rest_up: Array, pose: str) -> dict[str, object]:
+def _facing_facts(
+    moving: Array, rest: Array, marks: landmarks.Landmarks, parents: NDArray[np.int64], up: Array, rest_up: Array, pose: str
+) -> dict[str, object]:
     """The file axis that the rest pose and the first frame face, and the first frame's heading: degrees to the left of the project's -Y."""
     out: dict[str, object] = {"facing": None, "heading_deg": None, "rest_facing": None}
-    first = orientation.facing(moving[:1], marks, up) if len(moving) else None
+    first = orientation.facing(moving[:1], marks, parents, up) if len(moving) else None
     if first is not None:
         turn = orientation.turn_to_z(orientation.nearest_axis(up))
         x, y, _ = quat.rotate(turn, first[0]).tolist()
         out["facing"] = orientation.nearest_axis(first[0])
         out["heading_deg"] = round(float(np.degrees(np.arctan2(x, -y))), 1)
-    at_rest = orientation.facing(rest[None], marks, rest_up) if pose != "collapsed" else None
+    at_rest = orientation.facing(rest[None], marks, parents, rest_up) if pose != "collapsed" else None
     if at_rest is not None:
         out["rest_facing"] = orientation.nearest_axis(at_rest[0])
     return out
