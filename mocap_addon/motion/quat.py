@@ -126,9 +126,7 @@ def slerp(a: Array, b: Array, t: ArrayLike) -> Array:
     sign = np.where(dot < 0.0, -1.0, 1.0)
     b = b * sign[..., None]
     minus, plus = a - b, a + b
-    omega = 2.0 * np.arctan2(
-        np.sqrt(np.einsum("...i,...i->...", minus, minus)), np.sqrt(np.einsum("...i,...i->...", plus, plus))
-    )
+    omega = 2.0 * np.arctan2(np.sqrt(np.einsum("...i,...i->...", minus, minus)), np.sqrt(np.einsum("...i,...i->...", plus, plus)))
     # sin(k omega) / sin(omega), written with sinc so that omega -> 0 gives k
     bottom = np.sinc(omega / np.pi)
     wa = (1.0 - t_) * np.sinc((1.0 - t_) * omega / np.pi) / bottom
@@ -161,10 +159,12 @@ def _half_turn(u: Array, axis: ArrayLike) -> Array:
     uu = np.maximum(np.einsum("...i,...i->...", u, u), 1e-300)[..., None]
     least = np.eye(3)[np.argmin(np.abs(u), axis=-1)]
     wanted = np.broadcast_to(np.asarray(axis, dtype=np.float64), u.shape)
-    across, instead = (a - u * (np.einsum("...i,...i->...", a, u)[..., None] / uu) for a in (wanted, least))
+    across = wanted - u * (np.einsum("...i,...i->...", wanted, u)[..., None] / uu)
+    instead = least - u * (np.einsum("...i,...i->...", least, u)[..., None] / uu)
     along = np.einsum("...i,...i->...", across, across) <= 1e-12 * np.einsum("...i,...i->...", wanted, wanted)
-    turn_axis = np.where(along[..., None], instead, across)
-    return np.concatenate([np.zeros_like(turn_axis[..., :1]), turn_axis], axis=-1)
+    out = np.zeros((*u.shape[:-1], 4))
+    out[..., 1:] = np.where(along[..., None], instead, across)
+    return out
 
 
 def swing_twist(q: Array, axis: ArrayLike) -> tuple[Array, Array]:

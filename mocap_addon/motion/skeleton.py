@@ -42,9 +42,12 @@ class Skeleton:
 
     def __post_init__(self) -> None:
         n = len(self.names)
-        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
         put("names", tuple(self.names))
-        put("parents", np.asarray(self.parents, dtype=np.int64).reshape(n))
+        put("parents", _array(self.parents, (n,), "parents", np.int64))
         put("rest_translations", _array(self.rest_translations, (n, 3), "rest translations"))
         rotations = self.rest_rotations if np.size(self.rest_rotations) or n == 0 else quat.identity(n)
         put("rest_rotations", _array(rotations, (n, 4), "rest rotations"))
@@ -53,7 +56,7 @@ class Skeleton:
         if len(set(self.names)) != n:
             twice = next(name for i, name in enumerate(self.names) if name in self.names[:i])
             raise RigError(f'The joint name "{twice}" occurs twice; joint names must be unique.')
-        if n and not np.all(self.parents < np.arange(n)) or np.any(self.parents < -1):
+        if not np.all(self.parents < np.arange(n)) or np.any(self.parents < -1):
             raise RigError("A joint stands before its parent; parents must come first.")
 
     def __len__(self) -> int:
@@ -79,7 +82,7 @@ class Skeleton:
         out: list[list[int]] = [[] for _ in self.names]
         for j, p in enumerate(self.parents.tolist()):
             if p >= 0:
-                out[p].append(j)
+                out[int(p)].append(j)
         return tuple(tuple(c) for c in out)
 
     @cached_property
@@ -136,8 +139,9 @@ class Skeleton:
         return replace(self, names=tuple(names))
 
 
-def _array(value: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
-    out = np.array(value, dtype=np.float64)
+def _array(value: ArrayLike, shape: tuple[int, ...], what: str, dtype: type[np.generic] = np.float64) -> NDArray[np.generic]:
+    """A read-only copy, so that no later change of the caller's array reaches the skeleton."""
+    out = np.array(value, dtype=dtype)
     if out.shape != shape:
         raise RigError(f"The {what} have shape {out.shape}; {shape} was expected.")
     out.flags.writeable = False

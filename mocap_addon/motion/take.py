@@ -122,7 +122,7 @@ class Take:
         )
 
     def resampled(self, rate: Fraction) -> Take:
-        """Whole frames at ``rate`` from the first sample on: rotations by slerp, the rest linearly. Unchanged where the times are the same."""
+        """Whole frames at ``rate`` from the first sample on: rotations by slerp, the rest linearly. Unchanged where the times are."""
         at = timeline.sample_times(self.times, rate)
         if len(at) == len(self.times) and np.allclose(at, self.times, rtol=0.0, atol=1e-9):
             return replace(self, rate=rate)

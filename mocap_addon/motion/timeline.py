@@ -17,17 +17,24 @@ from .errors import MocapError
 
 Array = NDArray[np.float64]
 
-_WHOLE = (*range(1, 101), 110, 119, 120, 125, 144, 150, 160, 180, 200, 239, 240, 250, 256, 300, 360, 400, 480, 500, 600, 960, 1000, 2000)
+_USUAL = (24, 25, 30, 48, 50, 60, 72, 90, 100, 120, 125, 144, 150, 180, 200, 240, 250, 300, 360, 480, 500, 1000)
 _NTSC = (24, 30, 48, 60, 72, 96, 120, 240)
-COMMON_RATES: tuple[Fraction, ...] = tuple(Fraction(n) for n in _WHOLE) + tuple(Fraction(n * 1000, 1001) for n in _NTSC)
-"""Rates that cameras, suits and engines use: what a rounded frame time most likely meant."""
+_OTHER = (*range(1, 101), 110, 119, 160, 239, 256, 400, 600, 960, 2000)
+_RANKS: tuple[tuple[Fraction, ...], ...] = (
+    tuple(map(Fraction, _USUAL)),
+    tuple(Fraction(n * 1000, 1001) for n in _NTSC),
+    tuple(Fraction(n) for n in _OTHER if n not in _USUAL),
+)
+COMMON_RATES: tuple[Fraction, ...] = tuple(rate for rank in _RANKS for rate in rank)
+"""Rates that cameras, suits and engines use: what a rounded frame time most likely meant; the usual ones first."""
 
 
 def rate_from_frame_time(frame_time: float, digits: int | None = None) -> Fraction:
     """The exact rate that a written frame time stands for.
 
     Files round: ``0.0083333`` means 120, ``0.0417083`` means 24000/1001. A common rate is taken when it would be written as the
-    same digits; otherwise the frame time itself is inverted.
+    same digits; otherwise the frame time itself is inverted. Few digits fit several rates (``0.0167``: 60 and 59.94, ``0.017``: also
+    59 and 58): then the usual whole rates come before the NTSC ones, and those before the rest.
 
     Parameters
     ----------
@@ -35,23 +42,29 @@ def rate_from_frame_time(frame_time: float, digits: int | None = None) -> Fracti
         Seconds, > 0.
     digits : int, optional
         Decimals the file gave. Without it, six significant digits are assumed.
+
+    Raises
+    ------
+    MocapError
+        The frame time is zero, negative or not finite.
     """
     if not (frame_time > 0.0 and math.isfinite(frame_time)):
         raise MocapError(f"The frame time {frame_time!r} is not a duration; give the frame rate instead.")
     unit = 10.0**-digits if digits is not None else 10.0 ** (math.floor(math.log10(frame_time)) - 5)
-    # Half a unit is rounding; a whole unit also admits files that cut digits off (0.0333 and 0.033333 for 30, 0.016666 for 60).
-    best = min(COMMON_RATES, key=lambda rate: abs(float(1 / rate) - frame_time))
-    miss = abs(float(1 / best) - frame_time)
-    if miss <= 1.001 * unit or miss <= 1e-9:
-        # A coarse writing may fit several common rates (0.04 s: 25, but also 24.9...); the nearest one wins, and ties go to whole numbers.
-        return best
+    # Half a unit is rounding; a whole unit also admits files that cut digits off (0.033333 for 30, 0.016666 for 60).
+    for reach in (0.5, 1.0):
+        for rank in _RANKS:
+            best = min(rank, key=lambda rate: abs(float(1 / rate) - frame_time))
+            if abs(float(1 / best) - frame_time) <= max(1.001 * reach * unit, 1e-9):
+                return best
     return (1 / Fraction(frame_time)).limit_denominator(100_000)
 
 
 def parse_rate(text: str) -> Fraction:
     """A person's rate -> exact fraction: ``"30"``, ``"30000/1001"``, ``"29.97"``, ``"23.976"``. NTSC decimals become exact."""
     try:
-        rate = Fraction(text.strip())
+        # Python would write out the zeros of 1e999999999.
+        rate = Fraction(0 if "e" in text.lower() else text.strip())
     except (ValueError, ZeroDivisionError):
         raise MocapError(f'"{text}" is not a frame rate; write for example 30, 29.97 or 30000/1001.') from None
     if rate <= 0 or rate > 100_000:
@@ -74,20 +87,22 @@ def uniform_times(count: int, rate: Fraction, start: float = 0.0) -> Array:
 
 
 def sample_times(times: Array, rate: Fraction) -> Array:
-    """Whole frames at ``rate`` that cover ``times``: from its first, to the last frame that is not after its end (within 1e-6 of a frame)."""
+    """Whole frames at ``rate`` that cover ``times``: from its first, to the last that is not after its end (within 1e-6 of a frame)."""
     if len(times) == 0:
         return np.zeros(0)
     span = float(times[-1] - times[0]) * float(rate)
-    return uniform_times(int(math.floor(span + 1e-6)) + 1, rate, float(times[0]))
+    return uniform_times(math.floor(span + 1e-6) + 1, rate, float(times[0]))
 
 
 def bracket(times: Array, at: Array) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """For each time in ``at``: the sample before, the sample after, and the share of the second (0..1); held outside the range."""
+    """For each time in ``at``: the sample before, the sample after, and the share of the second (0..1); held outside the range.
+
+    A time that is a sample up to rounding is that sample alone: both indices name it, so that it is copied and no neighbour matters.
+    """
     if len(times) < 2:
         zero = np.zeros(len(at), dtype=np.int64)
         return zero, zero, np.zeros(len(at))
     i = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
     t = np.clip((at - times[i]) / (times[i + 1] - times[i]), 0.0, 1.0)
-    # A time that is a sample up to rounding is that sample: copied, not interpolated.
-    t = np.where(t < 1e-9, 0.0, np.where(t > 1.0 - 1e-9, 1.0, t))
-    return i, i + 1, t
+    first, second = t < 1e-9, t > 1.0 - 1e-9
+    return np.where(second, i + 1, i), np.where(first, i, i + 1), np.where(first | second, 0.0, t)

@@ -63,7 +63,9 @@ def build(tool: List[str], folder: Path) -> Path:
         stage, made = Path(temporary) / name, Path(temporary) / f"{name}-{version}.zip"
         stage_into(stage, text)
         for command in (["build", "--source-dir", str(stage), "--output-filepath", str(made)], ["validate", str(made)]):
-            done = subprocess.run([*tool, *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
+            done = subprocess.run(
+                [*tool, *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300
+            )
             if done.returncode:
                 raise environments.SetupError(f"extension {command[0]} failed:\n{done.stdout.decode(errors='replace').rstrip()}")
         folder.mkdir(exist_ok=True)

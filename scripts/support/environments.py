@@ -117,7 +117,7 @@ def uv_environment(**more: str) -> Dict[str, str]:
 
 
 def find_python(version: str) -> Optional[str]:
-    """An interpreter of ``version`` ("3.13") on this machine, or None. A launcher that fails (a pyenv shim without a version) is passed over."""
+    """An interpreter of ``version`` ("3.13") on this machine, or None. A launcher that fails (a pyenv shim) is passed over."""
     for candidate in _candidates(version):
         if _version_of(candidate) == version:
             return candidate

@@ -72,18 +72,21 @@ def executables(results: List[Result]) -> List[Executable]:
         print("\nNo Blender executable: set BLENDER=path[:path...] to test real ones too.", flush=True)
     found = []
     with ThreadPoolExecutor(max_workers=2) as pool:
-        for (command, boxed), answer in zip(commands, pool.map(lambda c: _ask(c[0]), commands)):
-            if isinstance(answer, str):
-                results.append(Result(" ".join(command[-1:]), 0, 1, 0, 0.0, answer))
-            else:
-                found.append(Executable(command, boxed, answer["blender"], answer["python"]))
+        answers = list(pool.map(lambda c: _ask(c[0]), commands))
+    for (command, boxed), answer in zip(commands, answers):
+        if isinstance(answer, str):
+            results.append(Result(" ".join(command[-1:]), 0, 1, 0, 0.0, answer))
+        else:
+            found.append(Executable(command, boxed, answer["blender"], answer["python"]))
     return found
 
 
 def _ask(command: Sequence[str]):
     """Blender's and Python's versions, or a sentence why it does not start. (A box installs itself at its first call.)"""
     code = (
-        "import sys, json, bpy; print('" + MARK + "' + json.dumps({'blender': bpy.app.version_string, 'python': '%d.%d' % sys.version_info[:2]}))"
+        "import sys, json, bpy; print('"
+        + MARK
+        + "' + json.dumps({'blender': bpy.app.version_string, 'python': '%d.%d' % sys.version_info[:2]}))"
     )
     try:
         done = subprocess.run(

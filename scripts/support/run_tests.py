@@ -89,7 +89,7 @@ def node() -> List[Result]:
 def core_paths() -> List[str]:
     """Tests that run without bpy: every folder and file of tests/ that is not for Blender."""
     here = [p for p in sorted((ROOT / "tests").iterdir()) if p.name not in (*BLENDER_TESTS, "node", "data", "__pycache__")]
-    return [f"tests/{p.name}" for p in here if p.is_dir() and any(p.rglob("test_*.py")) or p.match("test_*.py")]
+    return [f"tests/{p.name}" for p in here if (p.is_dir() and any(p.rglob("test_*.py"))) or p.match("test_*.py")]
 
 
 def blender_folders() -> List[str]:
