@@ -9,7 +9,7 @@ import bpy
 
 
 def add(name: str, run: Callable[[list[str]], int]) -> object:
-    """Make ``blender --command NAME`` call ``run`` with the words after it; what it returns is the exit code. Gives a handle for :func:`remove`."""
+    """Make ``blender --command NAME`` call ``run`` with the words after it; what that returns is the exit code. Gives a handle to remove it."""
     return bpy.utils.register_cli_command(name, run)
 
 
