@@ -5,5 +5,21 @@ from __future__ import annotations
 
 from .families import families
 from .matcher import match, require_humanoid
+from .report import Report, analyse, report
+from .table_edit import mirror_row, mirror_table
+from .table_file import dumps, load_table, loads, save_table
 
-__all__ = ["families", "match", "require_humanoid"]
+__all__ = [
+    "Report",
+    "analyse",
+    "dumps",
+    "families",
+    "load_table",
+    "loads",
+    "match",
+    "mirror_row",
+    "mirror_table",
+    "report",
+    "require_humanoid",
+    "save_table",
+]

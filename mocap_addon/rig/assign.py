@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Limbs: which joints of one path through the hierarchy are which parts of an arm or a leg.
 
-The parts of a limb stand below each other in a fixed order, so they are found together: over all paths from a root to a leaf, the choice of
-joints, in order, whose names claim the parts most surely. That settles names with two meanings: a "shoulder" above an "arm" is a collar bone,
-a "shoulder" above an "elbow" an upper arm.
+The parts of a limb stand below each other in a fixed order, so they are found together: over all paths from a root to
+a leaf, the choice of joints, in order, whose names claim the parts most surely. That settles names with two meanings:
+a "shoulder" above an "arm" is a collar bone, a "shoulder" above an "elbow" an upper arm.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from ..motion.skeleton import Skeleton
 from .claims import Claims
@@ -17,7 +18,18 @@ from .roles import ARM_PARTS, LEG_PARTS
 # How much a part counts. The two long bones come first: without them the others are worth little.
 _WEIGHTS = {"Shoulder": 0.5, "UpperArm": 1.3, "LowerArm": 1.3, "Hand": 1.0, "UpperLeg": 1.3, "LowerLeg": 1.3, "Foot": 1.0, "Toes": 0.4}
 
-_Trace = tuple[int, int, "_Trace | None"]  # part, joint, what came before
+
+@dataclass(frozen=True)
+class _Choice:
+    """The best way to place the parts up to ``part`` on the way from the root down to here; a linked list towards the root."""
+
+    value: float
+    part: int
+    joint: int
+    before: _Choice | None
+
+
+_NOTHING = _Choice(0.0, -1, -1, None)
 
 
 def limb(skeleton: Skeleton, claims: Claims, side: str, parts: Sequence[str], allowed: Collection[int]) -> dict[str, int]:
@@ -32,37 +44,35 @@ def limb(skeleton: Skeleton, claims: Claims, side: str, parts: Sequence[str], al
     allowed : collection of int
         Joints that may be used.
     """
-    empty: list[tuple[float, _Trace | None] | None] = [(0.0, None), *([None] * len(parts))]
-    states: list[list[tuple[float, _Trace | None] | None]] = []
-    best: tuple[float, _Trace | None] = (0.0, None)
-    for joint, parent in enumerate(skeleton.parents.tolist()):
-        above = states[parent] if parent >= 0 else empty
-        state = above
-        if joint in allowed and claims.of[joint]:
-            for k, part in enumerate(parts, start=1):
-                sure = claims.preferred(joint, part, side)
-                if sure <= 0.0:
-                    continue
-                before = max((s for s in above[:k] if s is not None), key=lambda s: s[0])
-                value = before[0] + sure * _WEIGHTS[part]
-                held = above[k]
-                if held is None or value > held[0]:
-                    if state is above:
-                        state = list(above)
-                    state[k] = (value, (k - 1, joint, before[1]))
-                    if value > best[0] + 1e-9:
-                        best = (value, (k - 1, joint, before[1]))
-        states.append(state)
+    # choices[j][k]: the best one on the way to joint j whose outermost placed part is the k-th (0: none placed yet)
+    empty: list[_Choice | None] = [_NOTHING, *([None] * len(parts))]
+    choices: list[list[_Choice | None]] = []
+    best = _NOTHING
+    for joint, parent in enumerate(map(int, skeleton.parents)):
+        above: list[_Choice | None] = choices[parent] if parent >= 0 else empty
+        here = above
+        for k, part in enumerate(parts, start=1):
+            sure = claims.preferred(joint, part, side) if joint in allowed and claims.of[joint] else 0.0
+            if sure <= 0.0:
+                continue
+            before = max((c for c in above[:k] if c is not None), key=lambda c: c.value)
+            choice = _Choice(before.value + sure * _WEIGHTS[part], k - 1, joint, before)
+            held = above[k]
+            if held is None or choice.value > held.value:
+                here = list(above) if here is above else here
+                here[k] = choice
+                best = choice if choice.value > best.value + 1e-9 else best
+        choices.append(here)
     out: dict[str, int] = {}
-    trace = best[1]
-    while trace is not None:
-        out[parts[trace[0]]] = trace[1]
-        trace = trace[2]
+    link: _Choice | None = best
+    while link is not None and link.part >= 0:
+        out[parts[link.part]] = link.joint
+        link = link.before
     return {part: out[part] for part in parts if part in out}
 
 
 def limbs(skeleton: Skeleton, claims: Claims, allowed: Collection[int]) -> dict[str, int]:
-    """Role -> joint of all four limbs, by names and order; a part left out between two found ones is filled where only one joint can be it."""
+    """Role -> joint of all four limbs, by names and order."""
     out: dict[str, int] = {}
     for side in ("left", "right"):
         for parts in (ARM_PARTS, LEG_PARTS):
@@ -90,10 +100,10 @@ def fill_between(skeleton: Skeleton, claims: Claims, roles: dict[str, int]) -> d
             a, b = roles.get(side + upper), roles.get(side + lower)
             if a is None or b is None or side + middle in roles or not skeleton.is_below(b, a):
                 continue
-            way = way_down(skeleton, a, b)[1:-1]
-            free = [j for j in way if j not in taken and not claims.helper[j] and not claims.of[j]]
-            if free:
-                filled[side + middle] = max(free, key=lambda j: min(path_length(skeleton, a, j), path_length(skeleton, j, b)))
+            free = [j for j in way_down(skeleton, a, b)[1:-1] if j not in taken and not claims.helper[j] and not claims.of[j]]
+            halves = [(min(path_length(skeleton, a, j), path_length(skeleton, j, b)), -j) for j in free]
+            if halves:
+                filled[side + middle] = -max(halves)[1]
     return filled
 
 

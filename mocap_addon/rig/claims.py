@@ -68,9 +68,7 @@ def read_claims(skeleton: Skeleton, wanted: str | None = None) -> Claims:
     return Claims(family, body, helper)
 
 
-def _best(
-    full: list[str], bare: list[str], common: list[tuple[Claim, ...]], wanted: str | None
-) -> tuple[str, list[Claim | None] | None]:
+def _best(full: list[str], bare: list[str], common: list[tuple[Claim, ...]], wanted: str | None) -> tuple[str, list[Claim | None] | None]:
     candidates = families()
     if wanted is not None:
         candidates = tuple(f for f in candidates if f.name.casefold() == wanted.casefold())
@@ -81,7 +79,7 @@ def _best(
     for family in candidates:
         claims = [family.claim(f) or (family.claim(b) if b != f else None) for f, b in zip(full, bare, strict=True)]
         score, explained = _score(family, claims, common)
-        if wanted is None and (explained < 4 or explained < 0.5 * known):
+        if wanted is None and (explained < 8 or explained < 0.5 * known):
             continue
         if score > best[0] or wanted is not None:
             best = (score, family.name, claims)

@@ -142,15 +142,15 @@ class Family:
     def claim(self, name: str) -> Claim | None:
         """What the family says of a joint called ``name``; None when it does not know the name."""
         if name not in self._cache:
+            if len(self._cache) > 20_000:
+                self._cache.clear()
             self._cache[name] = self._claim(name)
         return self._cache[name]
 
     def _claim(self, name: str) -> Claim | None:
         bare = self._bare(name)
         texts = [] if bare is None else [bare]
-        if not self.prefix_required:
-            texts.append(name)
-        elif bare is None and words(name) == ("root",):
+        if not self.prefix_required or (bare is None and words(name) == ("root",)):
             texts.append(name)
         exact = self._find(texts, "exact")
         if exact is not None and exact.literal:
@@ -194,7 +194,7 @@ def as_left(name: str) -> str:
     return re.sub(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+", swap, name).replace("右", "左")
 
 
-# --- files ---------------------------------------------------------------------------------------------------------------------------------
+# --- files ---
 
 
 @lru_cache(maxsize=1)
@@ -255,7 +255,7 @@ def _texts(value: object, what: str, path: Path) -> list[str]:
     raise FileError(f'"{what}" must be a name or a list of names.', path)
 
 
-# --- the general dictionary ----------------------------------------------------------------------------------------------------------------
+# --- the general dictionary ---
 
 
 class Dictionary:
@@ -270,8 +270,8 @@ class Dictionary:
         for part, entries in data["sided"].items():
             self._fill("side", part, entries)
         self.ignored_words = frozenset(data["ignore"]["words"])
-        fingers = {"thumb", "index", "middle", "mid", "ring", "pinky", "little", "finger"}
-        self.vocabulary = frozenset(k for t in self._tables.values() for k in t) | self.ignored_words | fingers | {"up", "low", "upper", "lower", "fore"}
+        spoken = {"thumb", "index", "middle", "mid", "ring", "pinky", "little", "finger", "up", "low", "upper", "lower", "fore"}
+        self.vocabulary = self.ignored_words.union(spoken, *self._tables.values())
         self._cache: dict[str, tuple[Claim, ...]] = {}
 
     def _fill(self, table: str, part: str, entries: Sequence[str]) -> None:
@@ -285,6 +285,8 @@ class Dictionary:
     def claims(self, name: str) -> tuple[Claim, ...]:
         """Every part that ``name`` may mean; one claim with an empty part for a helper; nothing for an unknown name."""
         if name not in self._cache:
+            if len(self._cache) > 20_000:
+                self._cache.clear()
             self._cache[name] = self._claims(name)
         return self._cache[name]
 
@@ -311,7 +313,16 @@ _FINGER = re.compile(
     r"(?P<finger>thumb|index|middle|mid|ring|pinky|pinkie|little)(?:finger|hand)?"
     r"(?P<link>metacarpal|meta|root|proximal|intermediate|medial|distal|base)?(?P<number>[0-9]*)"
 )
-_FINGER_NAMES = {"thumb": "Thumb", "index": "Index", "middle": "Middle", "mid": "Middle", "ring": "Ring", "pinky": "Little", "pinkie": "Little", "little": "Little"}
+_FINGER_NAMES = {
+    "thumb": "Thumb",
+    "index": "Index",
+    "middle": "Middle",
+    "mid": "Middle",
+    "ring": "Ring",
+    "pinky": "Little",
+    "pinkie": "Little",
+    "little": "Little",
+}
 PALM_RANK = -1
 """Rank of a palm bone (metacarpal) among a finger's links."""
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fingers, by their names only: a wrong finger is worse than none.
 
-A finger's links are the bones from the knuckle outwards, for the thumb from its metacarpal. The palm bones (metacarpals) of the other fingers
-are no links of theirs, unless nothing else is there; fingertips (a fourth number, "end", "tip") are not either.
+A finger's links are the bones from the knuckle outwards, for the thumb from its metacarpal. The palm bones (metacarpals)
+of the other fingers are no links of theirs, unless nothing else is there; fingertips (a fourth number, "end", "tip") are
+not either.
 """
 
 from __future__ import annotations
@@ -45,9 +46,6 @@ def _links(skeleton: Skeleton, claims: Claims, named: list[int], finger: str, si
                 beyond_palm = beyond_palm[1:]
         chain = beyond_palm or chain
     while len(chain) > 3:
-        leaf = not skeleton.children[chain[-1]]
-        if not leaf and finger != "Thumb":
-            chain = chain[1:]
-        else:
-            chain = chain[:-1]
+        tip = not skeleton.children[chain[-1]]
+        chain = chain[:-1] if tip or finger == "Thumb" else chain[1:]
     return chain

@@ -5,8 +5,8 @@ Names first (:mod:`.claims`: a family's own names, else words of any naming), ea
 :mod:`.trunk`, :mod:`.fingers`); then, for what names leave open, the hierarchy and the rest pose alone (:mod:`.structure`). A joint has one
 role; a role whose joint would be a guess stays empty.
 
-Confidence: 1.0 the family's own name in its place, 0.9 a word of any naming, 0.8 a word with two meanings settled by the hierarchy or a joint
-found by name outside its place, 0.6 hierarchy and lengths alone.
+Confidence: 1.0 the family's own name in its place, 0.9 a word of any naming, 0.8 a word with two meanings settled by the
+hierarchy or a joint found by name outside its place, 0.6 hierarchy and lengths alone.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _complete(
 
 
 def _fits(skeleton: Skeleton, joints: dict[str, tuple[int, ...]], role: str, js: tuple[int, ...]) -> bool:
-    """Whether a joint found by structure stands where its neighbours by name want it: below the hips, between what is above and below it."""
+    """Whether a joint found by structure stands where its neighbours by name want it."""
     hips = joints.get("hips")
     if hips and role not in ("hips", "root") and not skeleton.is_below(js[0], hips[0]):
         return False
@@ -173,9 +173,7 @@ def _fits(skeleton: Skeleton, joints: dict[str, tuple[int, ...]], role: str, js:
     return True
 
 
-def _finish(
-    skeleton: Skeleton, name: str, joints: dict[str, tuple[int, ...]], sure: dict[str, float], notes: list[str]
-) -> RoleMap:
+def _finish(skeleton: Skeleton, name: str, joints: dict[str, tuple[int, ...]], sure: dict[str, float], notes: list[str]) -> RoleMap:
     one = {role: js[0] for role, js in joints.items()}
     if is_quadruped(skeleton, one):
         note = "This skeleton stands on four legs; only humanoids (two arms, two legs, upright) can take or give motion."

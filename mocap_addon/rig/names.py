@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reading joint names: separators, prefixes, sides and numbers.
 
-A name is cut into words where its writer cut it: at every sign that is no letter or digit, at lower-to-upper changes, and between letters and
-digits. A *reading* is one way to understand the words: a side (or none) and what is left, in lower case without separators. ``LeftUpLeg``,
-``left_up_leg``, ``UpLeg.L`` and ``mixamorig1:LeftUpLeg`` all have the reading (left, ``upleg``).
+A name is cut into words where its writer cut it: at every sign that is no letter or digit, at lower-to-upper changes,
+and between letters and digits. A *reading* is one way to understand the words: a side (or none) and what is left, in
+lower case without separators. ``LeftUpLeg``, ``left_up_leg``, ``UpLeg.L`` and ``mixamorig1:LeftUpLeg`` all have the
+reading (left, ``upleg``).
 """
 
 from __future__ import annotations

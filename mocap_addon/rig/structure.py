@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A body without names: found by the shape of the hierarchy and the lengths of its bones, which no pose changes.
 
-The hips are the joint from which two chains of equal lengths (the legs) and a third branch (the trunk) start; the chest is the joint in the
-trunk from which the next two equal chains (the arms) start. In each limb the two longest neighbouring bones are its long bones. Which side is
-left the rest pose must show; where it does not, no limb gets a side.
+The hips are the joint from which two chains of equal lengths (the legs) and a third branch (the trunk) start; the chest is
+the joint in the trunk from which the next two equal chains (the arms) start. In each limb the two longest neighbouring
+bones are its long bones. Which side is left the rest pose must show; where it does not, no limb gets a side.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..motion.skeleton import Skeleton
 from .assign import way_down
-from .geometry import read_body, unit
+from .geometry import has_end, read_body, unit
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class _Shape:
 
     def __init__(self, skeleton: Skeleton) -> None:
         self.skeleton = skeleton
-        self.length = np.linalg.norm(skeleton.rest_translations, axis=1)
+        self.length = np.sqrt(np.einsum("ij,ij->i", skeleton.rest_translations, skeleton.rest_translations))
 
     @cached_property
     def chains(self) -> list[tuple[int, ...]]:
@@ -54,7 +54,7 @@ class _Shape:
     def alike(self, a: int, b: int) -> bool:
         """Whether the longest chains through ``a`` and ``b`` have the same number of bones of the same lengths, within 5 %."""
         one, two = self.length[list(self.chains[a])], self.length[list(self.chains[b])]
-        return len(one) == len(two) and bool(np.all(np.abs(one - two) <= 0.05 * (one + two) / 2 + 0.01 * one.sum()))
+        return len(one) == len(two) and bool((np.abs(one - two) <= 0.05 * (one + two) / 2 + 0.01 * one.sum()).all())
 
     def pair(self, joint: int, bones: int) -> tuple[int, int] | None:
         """The two children of ``joint`` whose chains are alike and longest, with at least ``bones`` joints each."""
@@ -122,7 +122,7 @@ def _limb(shape: _Shape, start: int, parts: tuple[str, ...], before: str) -> dic
     i = best[1]
     out = {part: chain[i + k] for k, part in enumerate(parts) if i + k < len(chain)}
     toes = out.get("Toes")
-    if toes is not None and not shape.skeleton.children[toes] and not np.any(np.abs(np.nan_to_num(shape.skeleton.ends[toes])) > 0.0):
+    if toes is not None and not shape.skeleton.children[toes] and not has_end(shape.skeleton, toes):
         del out["Toes"]  # the end of the foot rather than a joint
     if before and i >= 1 and lengths[i] > 0.0:
         out[before] = chain[i - 1]
@@ -135,7 +135,7 @@ def _neck_and_head(shape: _Shape, chest: int, arms: tuple[int, int]) -> dict[str
     if not others:
         return {}
     chain = list(shape.chains[max(others, key=shape.reach)])
-    while len(chain) > 2 and not np.any(np.abs(np.nan_to_num(shape.skeleton.ends[chain[-1]])) > 0.0):
+    while len(chain) > 2 and not has_end(shape.skeleton, chain[-1]):
         chain.pop()
     return {"neck": tuple(chain[:-1]), "head": (chain[-1],)}
 

@@ -49,9 +49,9 @@ def _top(limbs: dict[str, int], side: str, parts: tuple[str, ...]) -> int | None
 
 def _head(skeleton: Skeleton, claims: Claims, allowed: frozenset[int], used: set[int]) -> int | None:
     """The most sure joint called head; of equals the one nearest to the root (``Head`` before ``Head2``)."""
-    found = [(claims.preferred(j, "head"), -len(skeleton.ancestors(j)), -j) for j in allowed if j not in used and claims.sure(j, "head") > 0.0]
-    found = [f for f in found if not any(a in used for a in skeleton.ancestors(-f[2]))]
-    return -max(found)[2] if found else None
+    named = [j for j in allowed if j not in used and claims.sure(j, "head") > 0.0]
+    named = [j for j in named if not any(a in used for a in skeleton.ancestors(j))]
+    return max(named, key=lambda j: (claims.preferred(j, "head"), -len(skeleton.ancestors(j)), -j), default=None)
 
 
 def _hips(
@@ -92,7 +92,8 @@ def _hips(
     apart = common_ancestor(skeleton, legs)
     if below and apart is not None and apart in below and _is_floor(skeleton, place, apart, legs):
         trunk.sure["hips"] = NAMED_APART
-        trunk.notes.append(f'Trunk and legs meet only in "{skeleton.names[place]}", which is not at the hips; "{skeleton.names[apart]}" is taken.')
+        meet, taken = skeleton.names[place], skeleton.names[apart]
+        trunk.notes.append(f'Trunk and legs meet only in "{meet}", which is not at the hips; "{taken}" is taken.')
         return apart
     trunk.sure["hips"] = NAMED_APART if below else BY_PLACE
     if below:
