@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import struct
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,8 +32,20 @@ _SPACE = re.compile("[\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u20
 _RESERVED = re.compile(r"[\[\].:/]")
 # The loader keeps its used names in a plain object, so these count as used from the start, with a counter that is not a number.
 _INHERITED = frozenset(
-    "constructor __defineGetter__ __defineSetter__ hasOwnProperty __lookupGetter__ __lookupSetter__ "
-    "isPrototypeOf propertyIsEnumerable toString valueOf __proto__ toLocaleString".split()
+    [
+        "constructor",
+        "hasOwnProperty",
+        "isPrototypeOf",
+        "propertyIsEnumerable",
+        "toLocaleString",
+        "toString",
+        "valueOf",
+        "__proto__",
+        "__defineGetter__",
+        "__defineSetter__",
+        "__lookupGetter__",
+        "__lookupSetter__",
+    ]
 )
 
 
@@ -124,11 +137,11 @@ def read_json(path: str | Path) -> dict[str, Any]:
 
 def tree(data: Json, path: Path | None = None) -> NodeTree:
     """The node tree of parsed glTF JSON; :class:`FileError` where its nodes make no sense."""
-    nodes: list[Json] = list(data.get("nodes") or [])
-    n = len(nodes)
-    parents = np.full(n, -1, dtype=np.int64)
-    translations, rotations, scales = np.zeros((n, 3)), quat.identity(n), np.ones((n, 3))
     try:
+        nodes: list[Json] = list(data.get("nodes") or [])
+        n = len(nodes)
+        parents = np.full(n, -1, dtype=np.int64)
+        translations, rotations, scales = np.zeros((n, 3)), quat.identity(n), np.ones((n, 3))
         for i, node in enumerate(nodes):
             for child in node.get("children") or ():
                 if child < 0 or parents[child] >= 0:
@@ -138,7 +151,7 @@ def tree(data: Json, path: Path | None = None) -> NodeTree:
         for i in range(n):
             _check_no_loop(parents, i)
         names = loader_names(data)
-        found = found_by_name(data, names)
+        found = found_by_name(data)
         joints = frozenset(int(j) for skin in data.get("skins") or () for j in skin["joints"])
         if joints and not 0 <= min(joints) <= max(joints) < n:
             raise IndexError
@@ -158,6 +171,11 @@ def loader_names(data: Json) -> tuple[str, ...]:
     Scenes come first, each with its name before its nodes. A node's own name is taken when it is first met: from the scene downwards, but a
     skin names all its joints, in its own order, after the children of the skinned node. Cameras and lights take theirs with their node.
     """
+    return _loader_names(data)[1]
+
+
+def _loader_names(data: Json) -> tuple[list[str], tuple[str, ...]]:
+    """The names of the scenes, and those of the nodes."""
     nodes: list[Json] = list(data.get("nodes") or [])
     skins: list[Json] = list(data.get("skins") or [])
     cameras: list[Json] = list(data.get("cameras") or [])
@@ -186,14 +204,15 @@ def loader_names(data: Json) -> tuple[str, ...]:
             return
         node = nodes[i]
         names[i] = unique(node["name"]) if node.get("name") else ""
-        camera, light = node.get("camera"), _light_extension(node).get("light")
+        camera: int | None = node.get("camera")
+        light: int | None = _light_extension(node).get("light")
         if camera is not None and first_time("camera", camera) and cameras[camera].get("name"):
             unique(cameras[camera]["name"])
         if light is not None and first_time("light", light):
             unique(lights[light].get("name") or f"light_{light}")
 
     def load(i: int) -> None:
-        stack = [("node", i)]
+        stack: list[tuple[str, int]] = [("node", i)]
         while stack:
             kind, k = stack.pop()
             if not first_time(kind, k):
@@ -207,44 +226,65 @@ def loader_names(data: Json) -> tuple[str, ...]:
                 stack.append(("skin", nodes[k]["skin"]))
             stack.extend(("node", child) for child in reversed(nodes[k].get("children") or []))
 
+    scene_names: list[str] = []
     for scene in data.get("scenes") or ():
-        if scene.get("name"):
-            unique(scene["name"])
+        scene_names.append(unique(scene["name"]) if scene.get("name") else "")
         for i in scene.get("nodes") or ():
             load(i)
     for animation in data.get("animations") or ():
         for channel in animation["channels"]:
             if channel.get("target", {}).get("node") is not None:
                 load(channel["target"]["node"])
-    return tuple(names.get(i, "") for i in range(len(nodes)))
+    return scene_names, tuple(names.get(i, "") for i in range(len(nodes)))
 
 
-def found_by_name(data: Json, names: tuple[str, ...]) -> NDArray[np.bool_]:
+def found_by_name(data: Json) -> NDArray[np.bool_]:
     """(N,): whether a track called after a node reaches that node: in the shown scene, and first under its name, depth first.
 
-    Two nodes can still share a name (``a``, ``a`` and a literal ``a_1``); the second is out of reach. A mesh of several parts hangs below its
-    node as objects called after the mesh, with a number; those come before the node's children.
+    Two nodes can still share a name (``a``, ``a`` and a literal ``a_1``); the second is out of reach. Objects that hang below a node beside
+    its children (the parts of a mesh, a mesh and a light on one node, a camera on a joint) are called after mesh, camera or light, with a number; in which
+    order the loader numbers them is not certain, so a node that such an object could hide counts as hidden.
     """
     nodes: list[Json] = list(data.get("nodes") or [])
-    meshes: list[Json] = list(data.get("meshes") or [])
     scenes: list[Json] = list(data.get("scenes") or [])
     found = np.zeros(len(nodes), dtype=bool)
     if not scenes:
         return found
-    scene = scenes[data.get("scene") or 0]
-    taken = {"", sanitize(scene.get("name") or "")}
-    parts = [sanitize(mesh.get("name") or f"mesh_{k}") for k, mesh in enumerate(meshes)]
-    stack = list(reversed(scene.get("nodes") or []))
-    hidden: list[str] = []
+    scene_names, names = _loader_names(data)
+    shown: int = data.get("scene") or 0
+    scene = scenes[shown]
+    own = [_own_objects(data, node) for node in nodes]
+    given = Counter(sanitize(node.get("name") or "") for node in nodes)
+    uses = given + Counter(base for bases in own for base in bases)
+    joints = {joint for skin in data.get("skins") or () for joint in skin["joints"]}
+    taken = {"", scene_names[shown]}
+    stack: list[int] = list(reversed(scene.get("nodes") or []))
     while stack:
         i = stack.pop()
-        found[i] = names[i] not in taken and not any(re.fullmatch(re.escape(part) + r"(_\d+)+", names[i]) for part in hidden)
+        found[i] = names[i] not in taken
         taken.add(names[i])
-        mesh = nodes[i].get("mesh")
-        if mesh is not None and len(meshes[mesh].get("primitives") or ()) > 1:
-            hidden.append(parts[mesh])
+        if len(own[i]) > 1 or not names[i] or i in joints:
+            taken.update(f"{base}_{k}" for base in own[i] for k in (*range(1, uses[base] + 1), "NaN"))
+            # nodes are named before meshes, but a camera or light may come before a node of the same name
+            taken.update(base for base in own[i] if base not in given or nodes[i].get("mesh") is None or len(set(own[i])) > 1)
         stack.extend(reversed(nodes[i].get("children") or []))
     return found
+
+
+def _own_objects(data: Json, node: Json) -> list[str]:
+    """The names, before numbering, of the objects three makes of one node's parts of a mesh, camera and light."""
+    out: list[str] = []
+    mesh: int | None = node.get("mesh")
+    if mesh is not None:
+        definition: Json = data["meshes"][mesh]
+        out += [sanitize(definition.get("name") or f"mesh_{mesh}")] * len(definition.get("primitives") or ())
+    camera: int | None = node.get("camera")
+    if camera is not None:
+        out.append(sanitize(data["cameras"][camera].get("name") or ""))
+    light: int | None = _light_extension(node).get("light")
+    if light is not None:
+        out.append(sanitize(_light_extension(data)["lights"][light].get("name") or f"light_{light}"))
+    return out
 
 
 def _transform(node: Json) -> tuple[Array, Array, Array]:
@@ -261,7 +301,8 @@ def _transform(node: Json) -> tuple[Array, Array, Array]:
 
 
 def _light_extension(data: Json) -> Json:
-    return (data.get("extensions") or {}).get("KHR_lights_punctual") or {}
+    extensions: Json = data.get("extensions") or {}
+    return extensions.get("KHR_lights_punctual") or {}
 
 
 def _check_no_loop(parents: NDArray[np.int64], node: int) -> None:

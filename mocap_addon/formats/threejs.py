@@ -85,10 +85,10 @@ class Clip:
     def uuid(self) -> str:
         """The same for the same content, another for any other."""
         digest = hashlib.sha256(repr((self.name, self.duration)).encode("utf-8", "surrogatepass"))
-        digest.update(np.ascontiguousarray(self.times))
+        digest.update(self.times.tobytes())
         for track in self.tracks:
             digest.update(f"|{track.node}|{track.property}|".encode("utf-8", "surrogatepass"))
-            digest.update(np.ascontiguousarray(track.values))
+            digest.update(track.values.tobytes())
         return str(uuid.uuid5(_NAMESPACE, digest.hexdigest()))
 
 
@@ -121,8 +121,10 @@ def clip(
     times = np.asarray(times, dtype=np.float64)
     if times.ndim != 1 or len(times) == 0 or not np.all(np.isfinite(times)):
         raise MocapError(f'The clip "{name}" has no frames, or times that are not numbers; there is nothing to write.')
-    times = np.round(times - times[0], _TIME_DECIMALS) + 0.0
-    if np.any(np.diff(times.astype(np.float32)) <= 0.0):
+    start: Array = times - times[0]
+    times = np.round(start, _TIME_DECIMALS) + 0.0
+    single: NDArray[np.float32] = times.astype(np.float32)
+    if bool(np.any(np.diff(single) <= 0.0)):
         raise MocapError(f'The times of the clip "{name}" do not rise, or lie too close together; resample it to a frame rate.')
     duration = float(times[-1])
     if len(times) == 1:  # three's mixer divides by the duration
