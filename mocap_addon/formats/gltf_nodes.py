@@ -242,8 +242,8 @@ def found_by_name(data: Json) -> NDArray[np.bool_]:
     """(N,): whether a track called after a node reaches that node: in the shown scene, and first under its name, depth first.
 
     Two nodes can still share a name (``a``, ``a`` and a literal ``a_1``); the second is out of reach. Objects that hang below a node beside
-    its children (the parts of a mesh, a mesh and a light on one node, a camera on a joint) are called after mesh, camera or light, with a number; in which
-    order the loader numbers them is not certain, so a node that such an object could hide counts as hidden.
+    its children (the parts of a mesh, a mesh and a light on one node, a camera on a joint) are called after mesh, camera or light, with a
+    number; in which order the loader numbers them is not certain, so a node that such an object could hide counts as hidden.
     """
     nodes: list[Json] = list(data.get("nodes") or [])
     scenes: list[Json] = list(data.get("scenes") or [])
