@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from ..motion.errors import FileError
 from .numbers import to_float
 
 _CHANNEL = re.compile(r"([xyz])_?(pos|rot|scale)[a-z]*", re.IGNORECASE)
-_KEYWORDS = frozenset({"{", "}", "joint", "root", "offset", "channels", "motion", "hierarchy"})
-_MOST_JOINTS = 100_000
+_KEYWORDS = frozenset({"{", "}", "joint", "root", "end", "offset", "channels"})
+_MOST_JOINTS = 20_000
 _MOST_CHANNELS = 1_000_000
 
 
@@ -50,43 +51,59 @@ class Header:
 
 
 class _Words:
-    """The words of a text with their line numbers; a joint's name is taken as the rest of the line."""
+    """The words of a text one after the other, with their lines; a joint's name is taken as the rest of its line."""
 
     def __init__(self, text: str, path: Path) -> None:
         self.path = path
-        self.words: list[str] = []
-        self.lines: list[int] = []
-        for number, line in enumerate(re.split("\r\n|\r|\n", text), 1):
-            if not line.lstrip().startswith("#"):
-                found = line.replace("\0", " ").split()
-                self.words += found
-                self.lines += [number] * len(found)
-        self.at = 0
+        self._lines = iter(enumerate(re.split("\r\n|\r|\n", text), 1))
+        self._words: list[str] = []  # of the current line
+        self._at = 0
+        self.line = 1
+        """Line of the next word, or the last line with words at the end."""
+        self._taken_on = 0
+        self._fill()
 
-    @property
-    def line(self) -> int:
-        """Line of the next word (the last line at the end)."""
-        return self.lines[min(self.at, len(self.lines) - 1)] if self.lines else 1
+    def _fill(self) -> None:
+        """Go on to the next line with words where the current one is used up."""
+        while self._at >= len(self._words):
+            number, line = next(self._lines, (0, ""))
+            if number == 0:
+                return
+            if (words := line.replace("\0", " ").split()) and not words[0].startswith("#"):
+                self._words, self._at, self.line = words, 0, number
 
     @property
     def over(self) -> bool:
-        return self.at >= len(self.words)
+        return self._at >= len(self._words)
 
-    def peek(self, ahead: int = 0) -> str:
-        return self.words[self.at + ahead] if self.at + ahead < len(self.words) else ""
+    def peek(self) -> str:
+        """The next word; empty at the end."""
+        return "" if self.over else self._words[self._at]
 
     def take(self) -> str:
+        """The next word, and go on."""
         word = self.peek()
-        self.at += 1
+        self._taken_on = self.line
+        self._at += 1
+        self._fill()
         return word
 
-    def rest_of_line(self, until_brace: bool = False) -> list[str]:
-        """The words left on the line of the word just taken."""
-        line = self.lines[self.at - 1]
-        out: list[str] = []
-        while not self.over and self.lines[self.at] == line and not (until_brace and self.words[self.at] == "{"):
-            out.append(self.take())
-        return out
+    def rest_of_line(self, stop: Callable[[str], bool]) -> list[str]:
+        """The words left on the line of the word just taken, up to one that ``stop`` knows."""
+        if self.over or self.line != self._taken_on:
+            return []
+        words = self._words[self._at :]
+        end = next((i for i, word in enumerate(words) if stop(word)), len(words))
+        self._at += end
+        self._fill()
+        return words[:end]
+
+    def put_back(self, word: str) -> None:
+        """Make ``word`` the next one."""
+        if self.over:
+            self._words, self._at = [word], 0
+        else:
+            self._words.insert(self._at, word)
 
     def fail(self, message: str, line: int | None = None) -> FileError:
         return FileError(message, self.path, self.line if line is None else line)
@@ -143,7 +160,7 @@ def parse_hierarchy(text: str, path: Path) -> Header:
             if not stack:
                 raise words.fail("An End Site stands outside of every joint; the hierarchy is damaged.", line)
             words.take()
-            words.rest_of_line(until_brace=True)
+            words.rest_of_line(lambda word: word == "{")
             _end_site(words, joints[stack[-1]])
         elif key == "offset":
             if not stack:
@@ -163,11 +180,10 @@ def parse_hierarchy(text: str, path: Path) -> Header:
 
 
 def _name(words: _Words, index: int, line: int, notes: list[str]) -> str:
-    name = " ".join(words.rest_of_line(until_brace=True))
+    name = " ".join(words.rest_of_line(lambda word: word == "{"))
     if len(name) > 1 and name.endswith("{"):  # the brace touches the name
         name = name[:-1].rstrip()
-        words.at -= 1
-        words.words[words.at] = "{"
+        words.put_back("{")
     if not name:
         notes.append(f'The joint on line {line} has no name; it is called "joint{index}".')
         return f"joint{index}"
@@ -208,15 +224,9 @@ def _end_site(words: _Words, joint: Joint) -> None:
 
 def _channels(words: _Words, joint: Joint, line: int, notes: list[str]) -> None:
     count_word = words.take()
-    names = words.rest_of_line() if words.at <= len(words.words) else []
-    stop = next(
-        (i for i, n in enumerate(names) if n.lower() in _KEYWORDS or (n.lower() == "end" and names[i + 1 : i + 2] == ["Site"])), None
-    )
-    if stop is not None:  # the whole hierarchy on one line
-        words.at -= len(names) - stop
-        names = names[:stop]
-    while not words.over and not names and _CHANNEL.fullmatch(words.peek()):  # names on lines of their own
-        names.append(words.take())
+    names = words.rest_of_line(lambda word: word.lower() in _KEYWORDS)  # the whole hierarchy may stand on one line
+    while not names and _CHANNEL.fullmatch(words.peek()):  # names on lines of their own
+        names = [words.take(), *words.rest_of_line(lambda word: word.lower() in _KEYWORDS)]
     if not count_word.isdecimal():
         raise words.fail(f'"{_short(count_word)}" stands where the number of channels should; the line is damaged.', line)
     count = int(count_word[:12])

@@ -74,6 +74,9 @@ def read_rows(text: BvhText, report: RowReport) -> Iterator[Array]:
         following = next(pieces, None)
         block = _commas(carried + piece, report)
         numbers = parse(block)
+        if first and len(numbers.values) < 2 * columns and following is not None:
+            piece += following  # two rows are needed to see how they lie on the lines
+            continue
         ends = _line_ends(block)
         counts = np.searchsorted(numbers.starts, ends)
         if first and len(numbers.values):
@@ -89,7 +92,7 @@ def read_rows(text: BvhText, report: RowReport) -> Iterator[Array]:
             line += int(np.searchsorted(ends, at))
         else:
             rows = _line_rows(numbers, counts, columns, line, following is None, report, text.path)
-            line += len(ends) - (0 if block.endswith((b"\n", b"\r")) else 1)
+            line += len(ends) - (0 if block.endswith(b"\n") else 1)
         if not bool(np.all(np.abs(rows) < _LARGEST)):
             rows = np.where(np.abs(rows) < _LARGEST, rows, np.nan)
         report.rows += len(rows)
@@ -115,8 +118,6 @@ def _line_ends(block: bytes) -> Indices:
     """Where the lines end, bytes; the last one also without its line feed."""
     b = np.frombuffer(block, dtype=np.uint8)
     ends = np.flatnonzero(b == 10)
-    if len(ends) == 0:
-        ends = np.flatnonzero(b == 13)  # the line ends of old Macs
     return ends if len(ends) and ends[-1] == len(block) - 1 else np.append(ends, len(block))
 
 

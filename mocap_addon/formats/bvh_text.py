@@ -19,7 +19,7 @@ PIECE = 1 << 18
 LARGE_PIECE = 1 << 20
 """The same for files above 4 MB: the takes' arrays are frames last in memory, so longer strips of them touch fewer pages."""
 
-_LONGEST_LINE = 1 << 26
+_LONGEST_LINE = 1 << 23
 _LONGEST_HEAD = 1 << 26
 _MOTION = re.compile(rb"(?:\A|[\r\n}])[ \t]*MOTION[ \t]*(?=[\r\n]|Frame|\Z)", re.IGNORECASE)
 _FRAMES = re.compile(rb"\s*Frames?[ \t]*:?[ \t]*([^\s:]+)", re.IGNORECASE)
@@ -77,7 +77,7 @@ class BvhText:
                 piece += self._file.readline(_LONGEST_LINE)
             if len(piece) >= _LONGEST_LINE:
                 raise FileError(
-                    "A single line is longer than 64 MB; this is no BVH file or it is damaged.", self.path, self.header.motion_line
+                    "A single line is longer than 8 MB; this is no BVH file or it is damaged.", self.path, self.header.motion_line
                 )
             self.first_piece = self.first_piece or len(piece)
             yield piece
@@ -103,7 +103,7 @@ class BvhText:
 
 
 def _utf8(file: BinaryIO, path: Path) -> tuple[BinaryIO, str]:
-    """The file from behind its byte-order mark; UTF-16 is turned into UTF-8 first."""
+    """The file from behind its byte-order mark; UTF-16 is turned into UTF-8 first, and lone carriage returns into line feeds."""
     mark = file.read(4)
     if mark.startswith(codecs.BOM_UTF8):
         file.seek(3)
@@ -114,7 +114,10 @@ def _utf8(file: BinaryIO, path: Path) -> tuple[BinaryIO, str]:
             return BytesIO(file.read().decode("utf-16").encode("utf-8")), "utf-8"
         except UnicodeDecodeError:
             raise FileError("The file says it is UTF-16 text, and is not; it is damaged.", path) from None
+    start = mark + file.read(1 << 16)
     file.seek(0)
+    if b"\r" in start and b"\n" not in start:  # line ends of old Macs
+        return BytesIO(file.read().replace(b"\r", b"\n")), ""
     return file, ""
 
 
@@ -148,6 +151,4 @@ def _decode(head: bytes, encoding: str) -> tuple[str, str]:
 
 def _line_of(text: bytes, at: int) -> int:
     """1-based number of the line that ``at`` is in, or of the next one where ``at`` stands at a line's end."""
-    before = text[:at]
-    breaks = before.count(b"\n") or before.count(b"\r")
-    return breaks + 1
+    return text.count(b"\n", 0, at) + 1

@@ -163,7 +163,12 @@ def test_facing(name):
 
 def test_walks_go_the_way_they_face():
     """The travel of a straight walk is an oracle of the heading that no joint name has a part in."""
-    for name in ("cmu/cgspeed_12_01_walk", "cmu/asf_02_03_run_jog", "bandai_nc/dataset-1_walk_normal_001", "bandai_nc/dataset-1_run_normal_001"):
+    for name in (
+        "cmu/cgspeed_12_01_walk",
+        "cmu/asf_02_03_run_jog",
+        "bandai_nc/dataset-1_walk_normal_001",
+        "bandai_nc/dataset-1_run_normal_001",
+    ):
         (take,) = formats.read(need(SHARED / f"{name}.bvh"))
         hips = take.global_positions[:, take.skeleton.index("Hips"), :2]
         x, y = hips[len(hips) // 3] - hips[0]
