@@ -95,6 +95,9 @@ def write(
     check(obj)
     if assign and obj.animation_data is not None and obj.animation_data.use_tweak_mode:
         raise TargetError(f'An NLA strip of "{obj.name}" is being edited; leave tweak mode (Tab in the NLA editor) first.')
+    missing = [name for name in (target.skeleton.names[k] for k in (*motion.bones, *motion.moving)) if name not in obj.pose.bones]
+    if missing:
+        raise TargetError(f'"{obj.name}" has no bone "{missing[0]}" any more; start again, so that its bones are read anew.')
     frames = _frames(motion.times, frame_start, scene_rate(scene or bpy.context.scene), rate)
     channels = [*_pose_channels(target, motion), *_curve_channels(motion)]
     _check(channels, motion)

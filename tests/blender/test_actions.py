@@ -287,7 +287,7 @@ def test_refusals_are_sentences_and_leave_nothing():
     target = armature.read(obj)
     before = snapshot()
     obj.pose.bones[0].name = "renamed"
-    with pytest.raises(TargetError, match="no bone .* any more"):
+    with pytest.raises(TargetError, match=r"no bone .* any more"):
         write(obj, motion_for(target), target)
     obj.pose.bones[0].name = target.skeleton.names[0]
     broken = smooth_quaternions(np.random.default_rng(0), F, 2)
