@@ -9,6 +9,9 @@ from . import table_sync, words
 
 GOOD, FAIR, BAD, NOTHING = "COLLECTION_COLOR_04", "COLLECTION_COLOR_03", "COLLECTION_COLOR_01", "BLANK1"
 
+WIDE = 380.0
+"""Sidebar width from which the body part has a column of its own."""
+
 
 def colour(row: bpy.types.PropertyGroup) -> str:
     """Icon that says how closely the bone points where its source points."""
@@ -43,9 +46,13 @@ class MOCAP_UL_bones(bpy.types.UIList):
     bl_idname = "MOCAP_UL_bones"
 
     def draw_item(self, context, layout, data, item, icon, active_data, active_property, index=0, flt_flag=0):
-        split = layout.split(factor=0.5, align=True)
+        wide = context.region.width / context.preferences.system.ui_scale > WIDE
+        split = layout.split(factor=0.36 if wide else 0.5, align=True)
         left = split.row(align=True)
         left.label(text=item.name, icon=colour(item), translate=False)
+        if wide:
+            split = split.split(factor=0.45, align=True)
+            split.label(text=words.role_words(item.role))
         right = split.row(align=True)
         sources = table_sync.sources_of(item)
         text = " + ".join((sources[0], sources[-1])) if len(sources) > 1 else "".join(sources)
@@ -56,7 +63,8 @@ class MOCAP_UL_bones(bpy.types.UIList):
             marks.label(icon="QUESTION")
         if table_sync.corrected(item):
             marks.label(icon="ORIENTATION_GIMBAL")
-        marks.prop(item, "movable", text="", emboss=False, icon="EMPTY_ARROWS" if item.movable else "DOT")
+        if item.movable:
+            marks.label(icon="EMPTY_ARROWS")
 
     def filter_items(self, context, data, property):
         which = context.scene.mocap.row_filter

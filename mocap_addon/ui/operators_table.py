@@ -7,9 +7,10 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 
 from .. import rig
-from ..motion.errors import MocapError, RigError
+from ..motion.errors import FileError, MocapError
 from ..rig.roles import mirrored
-from . import characters, run, table_sync
+from ..rig.table import CorrectionTable, Row
+from . import characters, properties, run, table_sync
 from .operators_take import take_for
 
 _NO_CHARACTER = "Select the character's armature first."
@@ -94,11 +95,12 @@ class MOCAP_OT_load_table(bpy.types.Operator):
             table = rig.load_table(bpy.path.abspath(self.filepath))
             table, dropped = table_sync.fitted(table, obj.data.bones.keys())
             if not table.rows:
-                raise RigError(f"The bone table fits no bone of {obj.name}; it was made for another character.")
+                raise FileError(f"Nothing in this bone table fits {obj.name}; it was made for another character.", self.filepath)
         except MocapError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
         table_sync.from_table(obj, table, by_hand=True)
+        run.measure_again(context.scene, obj)
         if dropped:
             self.report({"WARNING"}, f"{obj.name} has no bone {', '.join(dropped[:4])}{' ...' if len(dropped) > 4 else ''}; left out.")
         self.report({"INFO"}, f"Bone table loaded: {len(table.rows)} bones.")
@@ -154,10 +156,13 @@ class MOCAP_OT_reset_corrections(_OnTable, bpy.types.Operator):
     )
 
     def execute(self, context: bpy.types.Context) -> set[str]:
-        settings = characters.of(context).mocap
+        obj = characters.of(context)
+        settings = obj.mocap
         rows = settings.rows if self.which == "ALL" else [settings.rows[settings.active_row]]
-        for row in rows:
-            row.correction = (0.0, 0.0, 0.0)
+        with properties.quiet():
+            for row in rows:
+                row.correction = (0.0, 0.0, 0.0)
+        run.measure_again(context.scene, obj)
         return {"FINISHED"}
 
 
@@ -179,23 +184,26 @@ class MOCAP_OT_mirror_corrections(_OnTable, bpy.types.Operator):
     )
 
     def execute(self, context: bpy.types.Context) -> set[str]:
-        settings = characters.of(context).mocap
-        links: dict[tuple[str, int], bpy.types.PropertyGroup] = {}
-        for row in settings.rows:
-            if row.role:
-                number = sum(1 for role, _n in links if role == row.role)
-                links[row.role, number] = row
-        active = settings.rows[settings.active_row]
-        changed = 0
-        for (role, number), row in links.items():
-            other = links.get((mirrored(role), number))
-            wanted = row == active if self.which == "ONE" else role.startswith(self.which.lower())
-            if wanted and other is not None and other != row:
-                # Reflected in x: a turn about left stays, turns about back and up change their sense.
-                x, y, z = row.correction
-                other.correction = (x, -y, -z)
-                changed += 1
-        if not changed:
-            self.report({"ERROR"}, "There is no opposite bone in the table; nothing was mirrored.")
+        obj = characters.of(context)
+        settings, table = obj.mocap, table_sync.to_table(obj)
+        if self.which == "ONE":
+            row, onto = self._pair(table, settings.rows[settings.active_row].name)
+            mirrored_table = table if onto is None else table.with_row(rig.mirror_row(row, onto))
+        else:
+            mirrored_table = rig.mirror_table(table, self.which.lower())
+        if mirrored_table.rows == table.rows:
+            self.report({"INFO"}, "There was nothing to mirror: no correction, or no opposite bone.")
             return {"CANCELLED"}
+        table_sync.set_corrections(obj, mirrored_table)
+        run.measure_again(context.scene, obj)
         return {"FINISHED"}
+
+    @staticmethod
+    def _pair(table: CorrectionTable, target: str) -> tuple[Row | None, Row | None]:
+        """The row of ``target`` and its opposite: the same link of the same chain on the other side."""
+        row = table.row(target)
+        if row is None or mirrored(row.role) == row.role:
+            return row, None
+        link = [r.target for r in table.rows if r.role == row.role].index(target)
+        others = [r for r in table.rows if r.role == mirrored(row.role)]
+        return row, others[link] if link < len(others) else None

@@ -22,22 +22,27 @@ class _Tab:
 
 def paragraph(layout: bpy.types.UILayout, context: bpy.types.Context, text: str, icon: str) -> None:
     """A sentence over as many lines as the sidebar's width asks for."""
-    scale = context.preferences.system.ui_scale
-    letters = int((context.region.width / scale - 62.0) / 6.3)
     column = layout.column(align=True)
     column.scale_y = 0.8
-    for i, line in enumerate(words.wrapped(text, letters)):
+    for i, line in enumerate(words.wrapped(text, _letters(context, 0.93))):
         column.label(text=line, icon=icon if i == 0 else "BLANK1", translate=False)
 
 
-def fact(layout: bpy.types.UILayout, label: str, value: str) -> None:
-    """``label   value`` on one line."""
-    split = layout.split(factor=0.34, align=True)
-    name = split.row()
-    name.alignment = "RIGHT"
-    name.active = False
-    name.label(text=label)
-    split.label(text=value, translate=False)
+def fact(layout: bpy.types.UILayout, context: bpy.types.Context, label: str, value: str) -> None:
+    """``label   value``; a long value takes several lines."""
+    for i, line in enumerate(words.wrapped(value, _letters(context, 0.66))):
+        split = layout.split(factor=0.3, align=True)
+        name = split.row()
+        name.alignment = "RIGHT"
+        name.active = False
+        name.label(text=label if i == 0 else "")
+        split.label(text=line, translate=False)
+
+
+def _letters(context: bpy.types.Context, share: float) -> int:
+    """How many letters fit into ``share`` of the sidebar's width."""
+    width = context.region.width / context.preferences.system.ui_scale
+    return int((width - 50.0) * share / 6.3)
 
 
 class MOCAP_PT_take(_Tab, bpy.types.Panel):
@@ -65,7 +70,7 @@ class MOCAP_PT_take(_Tab, bpy.types.Panel):
         column = layout.column(align=True)
         column.scale_y = 0.85
         for label, value in reading.facts:
-            fact(column, label, value)
+            fact(column, context, label, value)
         for note in reading.notes[:MOST_NOTES]:
             paragraph(layout, context, note, "INFO")
 
@@ -112,8 +117,8 @@ class MOCAP_PT_character(_Tab, bpy.types.Panel):
         column = layout.column(align=True)
         column.scale_y = 0.85
         if settings.target is None:
-            fact(column, "Selected", obj.name)
-        fact(column, "Skeleton", f"{known.roles.family or 'unknown'}, {known.bones} bones")
+            fact(column, context, "Selected", obj.name)
+        fact(column, context, "Skeleton", f"{known.roles.family or 'unknown'}, {known.bones} bones")
         missing = known.roles.missing(REQUIRED_ROLES)
         if known.error:
             paragraph(layout, context, known.error, "ERROR")
@@ -165,27 +170,26 @@ class MOCAP_PT_bone(_Tab, bpy.types.Panel):
         layout.use_property_decorate = False
         column = layout.column(align=True)
         column.scale_y = 0.85
-        fact(column, "Bone", row.name)
-        fact(column, "Body part", words.capital(words.role_words(row.role)) or "none")
+        fact(column, context, "Body part", words.capital(words.role_words(row.role)) or "none")
         layout.prop(row, "source", icon="BONE_DATA")
         if row.rule != "copy":
-            fact(layout, "", _mixed(row))
+            fact(layout, context, "", _mixed(row))
         if not row.sources:
             return
         turn = layout.column(align=True)
-        for i, label in enumerate(("Turn About Left", "Back", "Up")):
+        for i, label in enumerate(("Correction X", "Y", "Z")):
             turn.prop(row, "correction", index=i, text=label)
         layout.prop(row, "movable")
         column = layout.column(align=True)
         column.scale_y = 0.85
-        fact(column, "Match", words.confidence_words(row.confidence))
+        fact(column, context, "Match", words.confidence_words(row.confidence))
         if row.residual >= 0.0:
-            fact(column, "Points", words.residual_words(row.residual))
+            fact(column, context, "Points", words.residual_words(row.residual))
         if row.hinge > words.FAIR_DEGREES:
-            fact(column, "Bends", f"{row.hinge:.0f}° beside the take's")
+            fact(column, context, "Bends", f"{row.hinge:.0f}° beside the take's")
         rest = math.degrees(math.hypot(*row.alignment))
         if rest > words.GOOD_DEGREES:
-            fact(column, "Rest pose", f"turned by {rest:.0f}° to meet the take's")
+            fact(column, context, "Rest pose", f"{rest:.0f}° away from the take's")
         if table_sync.corrected(row):
             layout.operator("mocap.reset_corrections", icon="LOOP_BACK").which = "ONE"
 

@@ -9,6 +9,8 @@ into the options of the core.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import bpy
 from bpy.props import (
@@ -61,6 +63,28 @@ RULES = (
 )
 
 
+_quiet = 0
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Rows are filled by the program inside: nothing is measured anew for each value."""
+    global _quiet
+    _quiet += 1
+    try:
+        yield
+    finally:
+        _quiet -= 1
+
+
+def _row_changed(self: MocapRow, context: bpy.types.Context) -> None:
+    """A person changed a row: measure how the bones point now."""
+    if not _quiet and self.id_data is not None:
+        from . import run
+
+        run.measure_again(context.scene, self.id_data)
+
+
 class MocapRow(bpy.types.PropertyGroup):
     """One bone of the character and what it follows. ``name`` is the bone."""
 
@@ -75,6 +99,7 @@ class MocapRow(bpy.types.PropertyGroup):
         self.sources = json.dumps([value]) if value else ""
         self.rule, self.blend, self.confidence, self.by_hand = "copy", 0.0, 1.0, True
         self.residual = self.hinge = UNKNOWN
+        _row_changed(self, bpy.context)
 
     def _source_search(self, context: bpy.types.Context, text: str) -> list[str]:
         return takes.joint_names(context.scene, text)
@@ -99,10 +124,12 @@ class MocapRow(bpy.types.PropertyGroup):
     )
     correction: FloatVectorProperty(
         name="Correction",
-        description="Turns this bone away from where the take puts it, seen from the character: about its left, its back, and upwards",
+        description="Turns this bone away from where the take puts it. The axes are the character's own as it stands straight: "
+        "X points to its left, Y to its back, Z up",
         size=3,
         subtype="EULER",
         unit="ROTATION",
+        update=_row_changed,
         override=OVERRIDABLE,
     )
     movable: BoolProperty(

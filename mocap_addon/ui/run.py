@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import bpy
@@ -12,10 +12,11 @@ import bpy
 from .. import retarget
 from ..blender import armature, compat, job
 from ..blender.job import JobOptions
-from ..motion.errors import RigError
+from ..motion.errors import MocapError, RigError
 from ..motion.take import Take
+from ..retarget.transfer import reference_pose
 from ..rig.table import CorrectionTable
-from . import table_sync
+from . import table_sync, takes
 
 LONG_WORK = 1_000_000
 """Samples times joints from which a progress number is shown: about a second."""
@@ -35,7 +36,7 @@ class Outcome:
         return f"{what} on {obj_name}: {self.bones} bones follow the take."
 
 
-def onto(obj: bpy.types.Object, takes: tuple[Take, ...], options: JobOptions, step: Callable[[], None] | None = None) -> Outcome:
+def onto(obj: bpy.types.Object, found: tuple[Take, ...], options: JobOptions, step: Callable[[], None] | None = None) -> Outcome:
     """Every take as an action of its own; the first one is left assigned.
 
     A table made by hand is used as it stands; without one the bones are matched, and the table is stored with the armature.
@@ -48,8 +49,8 @@ def onto(obj: bpy.types.Object, takes: tuple[Take, ...], options: JobOptions, st
     names: list[str] = []
     notes: list[str] = []
     with rolled_back_on_error(obj):
-        table = usable_table(obj, takes[0])
-        for take in reversed(takes):
+        table = usable_table(obj, found[0])
+        for take in reversed(found):
             result = job.retarget_onto(obj, take, table=table, options=options)
             names.insert(0, result.action.name)
             notes = [*result.notes, *notes]
@@ -57,6 +58,8 @@ def onto(obj: bpy.types.Object, takes: tuple[Take, ...], options: JobOptions, st
                 step()
         if table is None:
             table_sync.from_table(obj, result.table)
+        else:
+            table_sync.set_measures(obj, result.table)
     return Outcome(tuple(names), len(result.table.rows), tuple(dict.fromkeys(notes)))
 
 
@@ -77,9 +80,7 @@ def usable_table(obj: bpy.types.Object, take: Take) -> CorrectionTable | None:
     if not table_sync.is_edited(obj):
         return None
     where, name = ("take", sources[0]) if sources else ("character", targets[0])
-    raise RigError(
-        f'The bone table was made for another skeleton: the {where} has no bone "{name}". Press Match under Bones, or load a table.'
-    )
+    raise RigError(f'The bone table was made for another {where}: here is no bone "{name}"; press Match under Bones, or load a table.')
 
 
 def matched(obj: bpy.types.Object, take: Take, reference_frame: int | None, *, keep: bool) -> CorrectionTable:
@@ -87,8 +88,25 @@ def matched(obj: bpy.types.Object, take: Take, reference_frame: int | None, *, k
     table, _source_roles, _target_roles = job.preview_table(obj, take, reference_frame=reference_frame)
     if not keep:
         return table
-    table = table_sync.carry_corrections(table_sync.to_table(obj), table)
-    return retarget.measured(table, take.skeleton, armature.read(obj).skeleton)
+    return measured(obj, table_sync.carry_corrections(table_sync.to_table(obj), table), take, reference_frame)
+
+
+def measured(obj: bpy.types.Object, table: CorrectionTable, take: Take, reference_frame: int | None) -> CorrectionTable:
+    """The table with residuals computed anew; :class:`MocapError` when it does not fit take or character."""
+    target = armature.read(obj)
+    reference = reference_pose(take, reference_frame)
+    return retarget.measured(table, take.skeleton, target.skeleton, reference=reference, target_axes=target.object_rotation)
+
+
+def measure_again(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
+    """Show how the bones point after an edit, if the take is in memory; what cannot be measured stays as it was."""
+    reading, table = takes.loaded(scene), table_sync.to_table(obj)
+    if reading is None or table is None:
+        return
+    settings = scene.mocap
+    frame = settings.reference_frame if settings.use_reference_frame else None
+    with suppress(MocapError):
+        table_sync.set_measures(obj, measured(obj, table, reading.takes[0], frame))
 
 
 @contextmanager
@@ -135,6 +153,6 @@ def progress(context: bpy.types.Context, steps: int, work: int) -> Iterator[Call
         manager.progress_end()
 
 
-def work_of(takes: tuple[Take, ...]) -> int:
+def work_of(found: tuple[Take, ...]) -> int:
     """Samples times joints of all takes."""
-    return sum(take.frames * len(take.skeleton) for take in takes)
+    return sum(take.frames * len(take.skeleton) for take in found)

@@ -15,6 +15,7 @@ from dataclasses import replace
 import bpy
 
 from ..rig.table import VERSION, CorrectionTable, Row
+from . import properties
 from .properties import UNKNOWN, MocapRow
 
 _DECIMALS = 4
@@ -66,8 +67,9 @@ def from_table(obj: bpy.types.Object, table: CorrectionTable, *, by_hand: bool =
     settings = obj.mocap
     active = settings.rows[settings.active_row].name if settings.active_row < len(settings.rows) else ""
     settings.rows.clear()
-    for entry in table.rows:
-        _from_row(settings.rows.add(), entry, by_hand=by_hand)
+    with properties.quiet():
+        for entry in table.rows:
+            _from_row(settings.rows.add(), entry, by_hand=by_hand)
     for name in table.unmapped_target:
         settings.rows.add().name = name
     settings.about = json.dumps(
@@ -81,6 +83,24 @@ def from_table(obj: bpy.types.Object, table: CorrectionTable, *, by_hand: bool =
         }
     )
     settings.active_row = max(settings.rows.find(active), 0)
+
+
+def set_measures(obj: bpy.types.Object, table: CorrectionTable) -> None:
+    """Residuals and alignment of ``table`` into the rows of the same bones; nothing else changes."""
+    rows = obj.mocap.rows
+    for entry in table.rows:
+        row = rows.get(entry.target)
+        if row is not None:
+            _set_measures(row, entry)
+
+
+def set_corrections(obj: bpy.types.Object, table: CorrectionTable) -> None:
+    """Corrections and movable marks of ``table`` into the rows of the same bones."""
+    with properties.quiet():
+        for entry in table.rows:
+            row = obj.mocap.rows[entry.target]
+            row.correction = [math.radians(a) for a in entry.correction]
+            row.movable = entry.movable
 
 
 def carry_corrections(old: CorrectionTable | None, new: CorrectionTable) -> CorrectionTable:
@@ -137,11 +157,15 @@ def _from_row(row: MocapRow, entry: Row, *, by_hand: bool) -> None:
     row.blend = entry.blend
     row.correction = [math.radians(a) for a in entry.correction]
     row.movable = entry.movable
+    _set_measures(row, entry)
+    row.confidence = entry.confidence
+    row.by_hand = by_hand
+
+
+def _set_measures(row: MocapRow, entry: Row) -> None:
     row.alignment = [math.radians(a) for a in entry.alignment]
     row.residual = UNKNOWN if math.isnan(entry.residual) else entry.residual
     row.hinge = UNKNOWN if math.isnan(entry.hinge) else entry.hinge
-    row.confidence = entry.confidence
-    row.by_hand = by_hand
 
 
 def _degrees(radians: Collection[float]) -> tuple[float, float, float]:

@@ -117,6 +117,12 @@ def peek(scene: bpy.types.Scene) -> Reading | None:
     return _shown.get((absolute(path), _options_or_plain(scene))) if path else None
 
 
+def loaded(scene: bpy.types.Scene) -> Reading | None:
+    """The panel's file with its motion, from memory only; None when it is not (or no longer) there."""
+    path, options = absolute(scene.mocap.filepath), _options_or_plain(scene)
+    return next((r for (p, _size, _time, o), r in reversed(_readings.items()) if p == path and o == options), None)
+
+
 def joint_names(scene: bpy.types.Scene, text: str = "") -> list[str]:
     """Names of the take's joints that contain ``text``."""
     reading = peek(scene)
