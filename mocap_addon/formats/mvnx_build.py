@@ -28,8 +28,6 @@ from .mvnx_xml import Subject
 Array = NDArray[np.float64]
 
 _CONTACTS = ("LeftFoot_Heel", "LeftFoot_Toe", "RightFoot_Heel", "RightFoot_Toe")
-_FAR = 1e5
-"""Metres: a place farther away than this is damage, not motion."""
 _POSES = frozenset({"identity", "tpose", "tpose-isb", "npose"})
 
 
@@ -76,7 +74,6 @@ class TakeBuilder:
         n = len(block.attributes)
         self.frames += n
         world, places = settled.world(block)
-        places[np.abs(places) > _FAR] = np.nan
         valid = np.isfinite(world[..., 0])
         root = places[:, 0].copy()
         if np.isfinite(places).any():

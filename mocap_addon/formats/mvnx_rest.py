@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..motion import quat
 from ..motion.skeleton import Skeleton
 from .mvnx_scan import Block, PlacedError
-from .mvnx_skeleton import Layout, LayoutError, layout
+from .mvnx_skeleton import Layout, LayoutError, is_prop, layout
 from .mvnx_xml import Subject
 
 Array = NDArray[np.float64]
@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 _SAMPLE = 64
 _HAND_SPAN = 0.10
 """Metres: the carpus lies at most this far from the hand's origin."""
+_FAR = 1e5
+"""Metres: a place farther away than this is damage, not motion."""
 _SIDES = ("Left", "Right")
 _TAGS = {"": ("orientation", "position")} | {s: (f"orientationFingers{s}", f"positionFingers{s}") for s in _SIDES}
 
@@ -73,7 +75,8 @@ class Settled:
         for k, (_, column) in enumerate(self.layout.props):
             out[:, k, :4] = _unit(block.values["orientation"][:, 4 * column : 4 * column + 4])
             if "position" in block.values:
-                out[:, k, 4:] = block.values["position"][:, 3 * column : 3 * column + 3]
+                place = block.values["position"][:, 3 * column : 3 * column + 3]
+                out[:, k, 4:] = np.where(np.abs(place) > _FAR, np.nan, place)
         return out
 
 
@@ -91,6 +94,10 @@ def settle(subject: Subject, poses: Mapping[str, Pose], first: Block) -> Settled
         q = quat.mul(q, lay.isb)
     frame = _finger_frame(lay, q, p)
     notes: list[str] = []
+    loose = [name for name, _ in lay.props if not is_prop(name)]
+    if loose:
+        named = ", ".join(f'"{n}"' for n in loose[:4]) + (" and others" if len(loose) > 4 else "")
+        notes.append(f"Nothing joins {named} to the body; kept beside it as props.")
     if isb:
         notes.append("The orientations are those of ISB segment frames; they were turned into MVN's own.")
     if frame == "unknown":
@@ -114,12 +121,14 @@ def _gather(lay: Layout, values: Mapping[str, Array], frames: int) -> tuple[Arra
             table = values.get(tag)
             if table is not None and here.size and table.shape[1] >= size * (int(columns.max()) + 1):
                 out[:, here] = table.reshape(frames, -1, size)[:, columns]
+    p[np.abs(p) > _FAR] = np.nan
     return _unit(q), p
 
 
 def _unit(q: Array) -> Array:
     """Unit quaternions; NaN where the length is far from one, which no rotation is."""
-    norm = np.sqrt(q[..., 0] ** 2 + q[..., 1] ** 2 + q[..., 2] ** 2 + q[..., 3] ** 2)
+    with np.errstate(over="ignore"):
+        norm = np.sqrt(q[..., 0] ** 2 + q[..., 1] ** 2 + q[..., 2] ** 2 + q[..., 3] ** 2)
     norm[~((norm > 0.5) & (norm < 2.0))] = np.nan
     return q / norm[..., None]
 

@@ -79,6 +79,11 @@ class Layout:
         return np.array([quat.inv(np.array(ISB_FROM_BODY[n])) if n in ISB_FROM_BODY else quat.IDENTITY for n in self.names])
 
 
+def is_prop(name: str) -> bool:
+    """Whether a segment is called like one of MVN's props."""
+    return _PROP.fullmatch(name) is not None
+
+
 class LayoutError(Exception):
     """Definitions that give no hierarchy; the text is half a sentence that says why."""
 
@@ -86,12 +91,12 @@ class LayoutError(Exception):
 def layout(subject: Subject, counts: Mapping[str, int]) -> Layout:
     """Joints of a subject whose frames hold ``counts[side]`` segments ("" for the body); :class:`LayoutError` when they make no body."""
     bodies = _labels(subject.groups[""], counts.get("", 0))
-    parents: dict[str, str] = dict(_links(subject.groups[""]))
+    parents = _known_links(subject.groups[""], bodies)
     for name in bodies:
         above = _STANDARD_PARENT.get(name)
         if name not in parents and above is not None and above in bodies:
             parents[name] = above
-    props = {n for n in bodies if _PROP.fullmatch(n)}
+    props = {n for n in bodies if is_prop(n)}
     root = _root([n for n in bodies if n not in props], parents)
     members = [n for n in bodies if n not in props and _leads_to(n, root, parents)]
     outside = [(n, i) for i, n in enumerate(bodies) if n not in members]
@@ -137,6 +142,20 @@ def _labels(group: SegmentGroup, count: int, spare: str = "Prop") -> list[str]:
 def _links(group: SegmentGroup) -> dict[str, str]:
     """Child -> parent of a group's joints."""
     return {b.partition("/")[0]: a.partition("/")[0] for a, b in group.joints if a.partition("/")[0] != b.partition("/")[0]}
+
+
+def _known_links(group: SegmentGroup, names: Sequence[str]) -> dict[str, str]:
+    """The same among ``names`` alone: a segment whose parent is not there hangs on the next one above that is."""
+    links = _links(group)
+    out: dict[str, str] = {}
+    for child in names:
+        above, seen = links.get(child), {child}
+        while above is not None and above not in names and above not in seen:
+            seen.add(above)
+            above = links.get(above)
+        if above is not None and above in names and above != child:
+            out[child] = above
+    return out
 
 
 def _root(names: Sequence[str], parents: Mapping[str, str]) -> str:

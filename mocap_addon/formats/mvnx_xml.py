@@ -149,7 +149,7 @@ class Parser:
         raise self._fail("The file declares XML entities, which can be harmful; remove the declarations and try again.")
 
     def _skipped(self, name: str, is_parameter: bool) -> None:
-        raise self._fail(f'The file uses the entity "{name[:40]}", which nothing defines; remove it and try again.')
+        raise self._fail(f"The file uses the entity {_quoted(name)}, which nothing defines; remove it and try again.")
 
     # -- elements --------------------------------------------------------------------------------------------------------------
 
@@ -252,11 +252,16 @@ class Parser:
             try:
                 x, y, z = (float(v) for v in text.split())
             except ValueError:
-                raise self._fail(f'The point "{self._point}" is not three numbers ("{text[:40]}"); {_AGAIN}') from None
+                raise self._fail(f"The point {_quoted(self._point)} is not three numbers ({_quoted(text)}); {_AGAIN}") from None
             if not max(abs(x), abs(y), abs(z)) < 100.0:
-                raise self._fail(f'The point "{self._point}" lies outside any body ("{text[:40]}"); {_AGAIN}')
+                raise self._fail(f"The point {_quoted(self._point)} lies outside any body ({_quoted(text)}); {_AGAIN}")
             group.segments[-1].points[self._point] = (x, y, z)
         elif tag in ("connector1", "connector2"):
             self._connectors.append(text)
             if len(self._connectors) == 2:
                 group.joints.append((self._connectors[0], self._connectors[1]))
+
+
+def _quoted(text: str) -> str:
+    """Text from the file inside a sentence: short, on one line."""
+    return '"' + " ".join("".join(c if c.isprintable() else " " for c in text[:60]).split())[:40] + '"'

@@ -423,3 +423,15 @@ def test_real_tpose_of_version_4_stands_as_the_file_says() -> None:
     p = np.array([float(v) for v in (frame.findtext(f"{NS}position") or "").split()]).reshape(-1, 3)
     (take,) = mvnx.read(V4)
     np.testing.assert_allclose(take.skeleton.rest_global_positions, p, atol=2e-6)
+
+
+def test_a_segment_under_another_name_is_bridged(tmp_path: Path) -> None:
+    made = Made()
+    text = made.text().replace('<segment label="T12"', '<segment label="T1Z"')
+    path = tmp_path / "t.mvnx"
+    path.write_text(text)
+    (take,) = mvnx.read(path)
+    assert take.skeleton.names == tuple(n for n in BODY if n != "T12") and list(take.props) == ["T1Z"]
+    assert take.skeleton.names[take.skeleton.parents[take.skeleton.index("T8")]] == "L3"
+    assert any('"T1Z"' in note for note in take.notes)
+    assert degrees_between(take, "Head", made.rotations["Head"]) < 2e-4
