@@ -115,7 +115,7 @@ def up_axis(positions: Array, marks: Landmarks, rest_up: Axis | None) -> tuple[A
         vector = axis_vector(axis)
         lowest: Array = (positions @ vector).min(axis=1)
         floor = float(np.exp(-((np.median(lowest) / (0.15 * size)) ** 2) - (np.std(lowest) / (0.1 * size)) ** 2))
-        return float(stands @ vector) + 0.5 * (axis == rest_up) + 0.4 * floor + 0.1 * (axis == "Y") + 0.05 * (axis == "Z")
+        return float(stands @ vector) + 0.65 * (axis == rest_up) + 0.5 * floor + 0.1 * (axis == "Y") + 0.05 * (axis == "Z")
 
     return max(AXES, key=votes), True
 

@@ -37,6 +37,10 @@ def into_project_axes(take: Take, options: ReadOptions) -> Take:
         up, known = options.up, True
     if not known:
         notes.append("Neither names nor pose tell which way is up; Y up was assumed, say so if it is another axis.")
+    elif options.up is None and rest_up not in (None, up):
+        notes.append(
+            f"The rest pose stands along {rest_up}, the motion along {up}; each was turned by its own axis, say so if one is wrong."
+        )
     rest_turn_axis = options.rest_up or rest_up or up
     if kind == "collapsed":
         notes.append("The rest pose is no body (its limbs lie along one line); choose a frame of the take as the reference pose.")
