@@ -24,7 +24,7 @@ _FIRST, _LAST = (0.62, 0.68, 0.74), (0.05, 0.26, 0.52)
 
 
 def strip(
-    path: str | Path, obj: bpy.types.Object, frames: Sequence[float], *, size: tuple[int, int] = (1600, 560), samples: int = 6
+    path: str | Path, obj: bpy.types.Object, frames: Sequence[float], *, size: tuple[int, int] = (1280, 448), samples: int = 6
 ) -> Path:
     """Render the character of the armature ``obj`` at ``frames`` into one PNG, seen from its right, walking from left to right.
 
@@ -102,7 +102,7 @@ def _lay_out(phases: Sequence[Phase]) -> tuple[Vector, Vector, float, float]:
     distance = float(np.linalg.norm(travel))
     # On the spot: laid out along +X, a little turned, so that the character (it faces -Y) is seen from its front right.
     across = travel / distance if distance > 0.5 * height else np.array([1.0, 0.0, 0.0])
-    step = _APART * height if distance > 0.5 * height else 0.75 * height
+    step = _APART * height if distance > 0.5 * height else 0.58 * height
     place = 0.0
     for k, phase in enumerate(phases):
         along = float((middles[k] - middles[0]) @ across)
@@ -162,7 +162,7 @@ def _furnish(
     mesh.materials.append(_material("Floor", (0.72, 0.73, 0.75), roughness=1.0))
 
     sun = bpy.data.objects.new("Sun", bpy.data.lights.new("Sun", "SUN"))
-    sun.data.energy, sun.data.angle = 2.6, 0.12
+    sun.data.energy, sun.data.angle = 2.6, 0.05
     sun.rotation_euler = (-(towards * 0.7 - across * 0.5 + Vector((0.0, 0.0, 1.0)))).to_track_quat("-Z", "Y").to_euler()
     for one in (camera, ground, sun):
         stage.objects.link(one)
@@ -208,7 +208,7 @@ def _render(scene: bpy.types.Scene, path: Path, size: tuple[int, int], samples: 
     cycles.device, cycles.max_bounces, cycles.use_adaptive_sampling = "CPU", 2, False
     # Denoised, a handful of samples is enough; the quickest denoising costs as much as they do. Some builds are without it.
     cycles.use_denoising = denoised = _has_denoiser()
-    cycles.samples = samples if denoised else 5 * samples
+    cycles.samples = samples if denoised else 3 * samples
     if denoised:
         cycles.denoising_prefilter, cycles.denoising_input_passes = "NONE", "RGB"
         if hasattr(cycles, "denoising_quality"):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..motion.errors import FileError, MocapError
 from ..motion.timeline import format_rate
-from . import FAILED, OK, character_files, naming, reading
+from . import FAILED, OK, character_files, interrupt, naming, reading
 from .output import Output
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace, out: Output) -> int:
     except MocapError as error:
         out.failure(str(error), character=options.character)
         return FAILED
-    with out.while_blender_works(verbose=options.verbose):
+    with interrupt.Held() as held, out.while_blender_works(verbose=options.verbose):
         from .stage import Stage
 
         try:
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace, out: Output) -> int:
             return FAILED
         with stage:
             names = naming.Names(folder, [*paths, Path(options.character)])
-            return Converter(options, out, stage, folder, names, table).all(paths)
+            return Converter(options, out, stage, folder, names, table, held).all(paths)
 
 
 def _prepare(options: argparse.Namespace) -> tuple[list[Path], Path, CorrectionTable | None]:
@@ -84,6 +84,7 @@ class Converter:
     folder: Path
     names: naming.Names
     table: CorrectionTable | None
+    held: interrupt.Held
     failed: bool = field(default=False, init=False)
 
     def all(self, paths: Iterable[Path]) -> int:
@@ -93,7 +94,9 @@ class Converter:
             takes = self._guarded(path, path.stem, partial(reading.read, path, self.options)) or []
             seconds = (perf_counter() - start) / max(1, len(takes))
             for take in takes:
+                self.held.check()
                 self._guarded(path, take.name, partial(self._one, take, path, seconds))
+        self.held.check()
         return FAILED if self.failed else OK
 
     def _guarded(self, path: Path, name: str, work: Callable[[], T]) -> T | None:

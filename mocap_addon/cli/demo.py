@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..motion.errors import FileError, MocapError
-from . import FAILED, OK, reading
+from . import FAILED, OK, interrupt, reading
 from .convert import make_folder
 from .output import Output
 
@@ -36,8 +36,9 @@ def run(options: argparse.Namespace, out: Output) -> int:
     try:
         folder = make_folder(options.out)
         path, credit = next(((p, c) for p, c in TAKES if p.is_file()), TAKES[-1])
-        with out.while_blender_works(verbose=options.verbose):
+        with interrupt.Held() as held, out.while_blender_works(verbose=options.verbose):
             record = _make(path, folder)
+            held.check()
             record["credit"] = credit
             out.result(record, _lines(record, options.out))
     except MocapError as error:

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,12 @@ DOUBTFUL = 0.75
 
 def run(options: argparse.Namespace, out: Output) -> int:
     """Describe every file; 1 if one could not be read."""
+    # Inside Blender, what it printed at its start may still be waiting in a buffer.
+    with out.while_blender_works() if "bpy" in sys.modules else nullcontext():
+        return _all(options, out)
+
+
+def _all(options: argparse.Namespace, out: Output) -> int:
     code = OK
     for path in reading.expanded(options.files):
         try:

@@ -36,7 +36,15 @@ def info(capfd, *words):
 def test_a_real_walk(capfd):
     code, (r,) = info(capfd, WALK)
     assert code == 0 and set(r) == KEYS
-    assert (r["kind"], r["take"], r["format"], r["frames"], r["fps"], r["rate"], r["joints"]) == ("take", "cmu_02_01_walk", "BVH", 343, 120.0, "120", 31)
+    assert (r["kind"], r["take"], r["format"], r["frames"], r["fps"], r["rate"], r["joints"]) == (
+        "take",
+        "cmu_02_01_walk",
+        "BVH",
+        343,
+        120.0,
+        "120",
+        31,
+    )
     assert r["duration_s"] == pytest.approx(342 / 120)
     assert r["unit_m"] == pytest.approx(0.05644, rel=0.15)  # 1/0.45 inch; guessed from the body
     assert r["up"] == "Y" and r["rest_pose"] == "T" and r["missing"] == []
