@@ -11,10 +11,13 @@ hierarchy or a joint found by name outside its place, 0.6 hierarchy and lengths 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..motion.errors import RigError
 from ..motion.skeleton import Skeleton
 from .assign import fill_between, limbs
 from .claims import Claims, read_claims
+from .control_rigs import deform_skeleton
 from .fingers import find_fingers
 from .geometry import is_quadruped, read_body, side_troubles
 from .roles import REQUIRED_ROLES, ROLES, SIDES, RoleMap
@@ -49,8 +52,17 @@ def match(skeleton: Skeleton, family: str | None = None) -> RoleMap:
     RigError
         When ``family`` is no family's name.
     """
+    rig = deform_skeleton(skeleton)
+    if rig is None:
+        return _match(skeleton, family, [])
+    body, back = rig
+    notes = ["The deform bones of this control rig were matched; keys on them do nothing while the controls drive them."]
+    found = _match(body, family, notes)
+    return replace(found, joints={role: tuple(back[j] for j in joints) for role, joints in found.joints.items()})
+
+
+def _match(skeleton: Skeleton, family: str | None, notes: list[str]) -> RoleMap:
     claims = read_claims(skeleton, family)
-    notes: list[str] = []
     allowed = _one_figure(skeleton, claims, notes)
     one = limbs(skeleton, claims, allowed)
     sure = {role: claims.sure(j, *_part_side(role)) for role, j in one.items()}

@@ -71,7 +71,7 @@ def report(role_map: RoleMap, skeleton: Skeleton) -> str:
     by_role = {role: (names, sure) for role, names, sure in facts.matched}
     lines = [_summary(facts, len(skeleton))]
     for title, roles in _GROUPS:
-        found = [_one(role, *by_role[role]) for role in roles if role in by_role]
+        found = [_one(role, *by_role[role], short=title != "Body") for role in roles if role in by_role]
         if found:
             lines.append(f"  {title}: {', '.join(found)}")
     if facts.doubtful:
@@ -102,6 +102,9 @@ def _joints(count: int) -> str:
     return "1 joint" if count == 1 else f"{count} joints"
 
 
-def _one(role: str, names: tuple[str, ...], sure: float) -> str:
+def _one(role: str, names: tuple[str, ...], sure: float, short: bool) -> str:
+    said = spoken(role)
+    if short:  # the line's title names the side
+        said = said.removeprefix("left ").removeprefix("right ")
     shown = names[0] if len(names) == 1 else f"{names[0]} ... {names[-1]} ({len(names)})"
-    return f"{spoken(role).removeprefix('left ').removeprefix('right ')} = {shown}{' ?' if sure < DOUBTFUL else ''}"
+    return f"{said} = {shown}{' ?' if sure < DOUBTFUL else ''}"
