@@ -9,7 +9,10 @@ import bpy
 
 
 def add(name: str, run: Callable[[list[str]], int]) -> object:
-    """Make ``blender --command NAME`` call ``run`` with the words after it; what that returns is the exit code. Gives a handle to remove it."""
+    """Make ``blender --command NAME`` call ``run`` with the words after it; what that returns is the exit code.
+
+    Gives a handle for :func:`remove`.
+    """
     return bpy.utils.register_cli_command(name, run)
 
 
