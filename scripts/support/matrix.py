@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 import environments
-from steps import Result, Step, run
+from steps import Result, Step, run_together
 
 ROOT = environments.ROOT
 WHEELS = ("bpy42", "bpy45", "bpy50", "bpy53")
@@ -56,11 +56,7 @@ def run_all(paths: Sequence[str]) -> List[Result]:
         steps.append(Step(f"{name} (module)", command, LIMIT, pytest=True, environment={"MOCAP_ZIP": str(zip_file)}))
     for program in executables(results):
         steps.append(_in_executable(program, paths, zip_file))
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        for result in pool.map(lambda step: run(step, ROOT, echo=False), steps):
-            print(f"\n== {result.name}\n{result.output.rstrip()}", flush=True)
-            results.append(result)
-    return results
+    return [*results, *run_together(steps, ROOT)]
 
 
 def executables(results: List[Result]) -> List[Executable]:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
@@ -74,6 +75,17 @@ def run(step: Step, root: Path, *, echo: bool = True) -> Result:
         if code == 0 and not report.exists():
             return Result(step.name, 0, 1, 0, seconds, "wrote no report", output)
         return Result(step.name, passed, failed, skipped, seconds, "", output)
+
+
+def run_together(steps: Sequence[Step], root: Path, workers: int = 2) -> List[Result]:
+    """Run steps side by side, started in their order; each one's output is shown, whole, when it is done. Results in the steps' order."""
+    results: Dict[int, Result] = {}
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        running = {pool.submit(run, step, root, echo=False): i for i, step in enumerate(steps)}
+        for done in as_completed(running):
+            result = results[running[done]] = done.result()
+            print(f"\n== {result.name} ({result.seconds:.0f} s)\n{result.output.rstrip()}", flush=True)
+    return [results[i] for i in range(len(steps))]
 
 
 def _wait(command: List[str], environment: Dict[str, str], root: Path, seconds: float, handle) -> Optional[int]:
