@@ -86,7 +86,7 @@ class TakeBuilder:
         self._rotations.append(local)
         self._roots.append(root)
         self._valid.append(valid)
-        self._stamps.append(np.array([[_number(a.get(k)) for a in block.attributes] for k in ("time", "index", "ms")]))
+        self._stamps.append(np.array([_numbers([a.get(k, "") for a in block.attributes]) for k in ("time", "index", "ms")]))
         contacts = block.values.get("footContacts")
         self._contacts.append(np.full((n, 0), np.nan) if contacts is None else contacts)
         if settled.layout.props:
@@ -115,6 +115,8 @@ class TakeBuilder:
         notes = [*notes_before, *settled.notes]
         layout, rest = settled.layout, settled.rest
         stamps = np.concatenate(self._stamps, axis=1)
+        if not np.isfinite(stamps[0]).all():
+            stamps[0] = stamps[2] - stamps[2, 0]  # the clock of the computer stands in
         nominal = self._rate(stamps, notes)
         times = axis(stamps[0] / 1000.0, stamps[1], nominal)
         if rate is not None:
@@ -270,9 +272,16 @@ def _held(a: Array) -> Array:
     return a[np.where(at < 0, int(np.argmax(good)), at)]
 
 
-def _number(text: str | None) -> float:
+def _numbers(texts: list[str]) -> Array:
+    """Attributes as numbers; NaN for what is none."""
     try:
-        value = float(text) if text else np.nan
+        return np.array(texts, dtype=np.float64)
+    except ValueError:
+        return np.array([_number(text) for text in texts])
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
     except ValueError:
         return np.nan
-    return value if np.isfinite(value) else np.nan

@@ -435,3 +435,10 @@ def test_a_segment_under_another_name_is_bridged(tmp_path: Path) -> None:
     assert take.skeleton.names[take.skeleton.parents[take.skeleton.index("T8")]] == "L3"
     assert any('"T1Z"' in note for note in take.notes)
     assert degrees_between(take, "Head", made.rotations["Head"]) < 2e-4
+
+
+def test_the_clock_stands_in_for_missing_stamps(tmp_path: Path) -> None:
+    numbers = [n for n in range(45) if n not in (10, 11, 12, 13, 14)]
+    take = written(tmp_path, Made(numbers=numbers, attributes=("ms",)))
+    np.testing.assert_allclose(take.times, np.array(numbers) / 60.0, atol=1e-12)
+    assert take.facts["missing_frames"] == 5
