@@ -247,7 +247,7 @@ def test_a_fault_in_the_middle_leaves_everything_as_it_was(monkeypatch, fault, a
     obj = limb()
     if animated:
         obj.pose.bones[0].keyframe_insert("location", frame=3)
-        obj.animation_data.action.use_fake_user = True
+        obj.animation_data.action.use_fake_user = False
         other = bpy.data.actions.new("untouched")
         other.use_fake_user = True
     target = armature.read(obj)

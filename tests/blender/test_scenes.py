@@ -69,10 +69,15 @@ def test_a_fresh_scene_keeps_preferences_and_add_ons():
     assert scenes.current() == scene
 
 
-def test_saving_is_whole_or_not_at_all(tmp_path):
+def test_saving_is_whole_or_not_at_all(tmp_path, monkeypatch):
     bpy.data.objects.new("kept", None).use_fake_user = True
     path = tmp_path / "a.blend"
     path.write_bytes(b"old")
+    with monkeypatch.context() as patch:
+        patch.setattr(scenes.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+        with pytest.raises(FileError, match="disk full"):
+            scenes.save_blend(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.blend"] and path.read_bytes() == b"old"
     assert scenes.save_blend(path) == path
     assert path.read_bytes()[:4] == b"\x28\xb5\x2f\xfd"  # zstd: compressed
     assert [p.name for p in tmp_path.iterdir()] == ["a.blend"]
