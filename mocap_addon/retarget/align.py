@@ -9,7 +9,9 @@ upright and facing -Y. The rotations ``R`` found here take the place of the targ
 * hips, spine, neck, head, clavicles: identity. Their directions differ from rig to rig by how the rig was drawn, not by how the body stands;
   swinging them bends the chest.
 * foot: heading only, so the sole stays as flat as the target's rest has it; toes follow the foot.
-* hand: rigid with the forearm; when both sides have fingers, the palms' normals are then laid onto each other.
+* hand: with the forearm, then straightened as far as the source's is: a rest drawn with a relaxed wrist would keep its bend in every frame. The
+  hand points to its fingers; a source without any is taken to be straight. When both have palms (two fingers or more), direction and normal are
+  laid onto each other.
 """
 
 from __future__ import annotations
@@ -18,13 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..motion import quat
-from ..rig.roles import FINGERS, SIDES
+from ..rig.roles import FINGERS, HELPER, SIDES
 from .frames import Pose
 
 Array = NDArray[np.float64]
 
 FRONTAL = np.radians(150.0)
 """Beyond this a shortest turn could go any way; limbs are then swung through the frontal plane (about the back axis)."""
+
+_BY_MIDDLE = ("Middle", "Ring", "Index", "Little")
+"""Which finger says where a hand points, best first."""
 
 _BACK = np.array([0.0, 1.0, 0.0])
 
@@ -56,6 +61,16 @@ class Body:
             reach = np.linalg.norm(self.positions[list(children)] - self.positions[joint], axis=-1)
             tip = self.positions[children[int(np.argmax(reach))]]
         return None if tip is None else unit(tip - self.positions[joint])
+
+    def hand_direction(self, side: str) -> Array | None:
+        """(3,): unit vector from the wrist to the middle one of what hangs side by side on the hand (its fingers), or None."""
+        hand = self.pose.one(f"{side}Hand")
+        children = [] if hand is None else list(self.pose.skeleton.children[self.pose.roles[f"{side}Hand"][-1]])
+        if hand is None or not children:
+            return None
+        reach = self.positions[children] - self.positions[hand]
+        across = np.linalg.svd(reach - reach.mean(axis=0))[2][0]
+        return unit(reach[np.argsort(reach @ across)[len(reach) // 2]])
 
     def chain_directions(self, chain: tuple[int, ...]) -> list[Array | None]:
         """Unit vectors along a chain's links. The last link's end never counts: leaf bones point anywhere."""
@@ -94,6 +109,10 @@ def align(source: Body, target: Body) -> dict[int, Array]:
         forearm = _align_limb(source, target, side, ("UpperArm", "LowerArm", "Hand"), out)
         _align_hand(source, target, side, forearm, out)
         _align_foot(source, target, side, out)
+    for joint in target.pose.roles.get(HELPER, ()):  # a helper in a limb is turned with the limb
+        above = next((j for j in target.pose.skeleton.ancestors(joint) if j in out), None)
+        if above is not None:
+            out[joint] = out[above]
     return out
 
 
@@ -130,15 +149,28 @@ def _align_limb(source: Body, target: Body, side: str, parts: tuple[str, str, st
 
 def _align_hand(source: Body, target: Body, side: str, forearm: Array, out: dict[int, Array]) -> None:
     turn = forearm
-    normal_t, normal_s = target.palm(side), source.palm(side)
-    if normal_t is not None and normal_s is not None:
-        turn = quat.mul(quat.between(quat.rotate(turn, normal_t), normal_s), turn)
+    common = next((f for f in _BY_MIDDLE if target.pose.one(f"{side}{f}") is not None and source.pose.one(f"{side}{f}") is not None), None)
+    if common is not None:
+        d, s = target.direction(f"{side}Hand", f"{side}{common}"), source.direction(f"{side}Hand", f"{side}{common}")
+    else:
+        d, s = target.hand_direction(side), source.direction(f"{side}LowerArm", f"{side}Hand")
+    if d is not None and s is not None and d.any() and s.any():
+        turn = quat.mul(swing(quat.rotate(turn, d), s), turn)
+        normal_t, normal_s = target.palm(side), source.palm(side)
+        if common is not None and normal_t is not None and normal_s is not None:
+            turn = quat.mul(quat.from_matrix(_frame(s, normal_s)), quat.inv(quat.from_matrix(_frame(d, normal_t))))
     for joint in target.pose.roles.get(f"{side}Hand", ()):
         out[joint] = turn
     for finger in FINGERS:
         chain_t, chain_s = target.pose.roles.get(f"{side}{finger}", ()), source.pose.roles.get(f"{side}{finger}", ())
         if chain_t and chain_s:
             _align_finger(source.chain_directions(chain_s), target.chain_directions(chain_t), chain_t, turn, out)
+
+
+def _frame(along: Array, normal: Array) -> Array:
+    """(3, 3): axes of a hand: along it, across it, and its normal as near as a right angle allows."""
+    across = unit(np.cross(normal, along))
+    return np.stack([along, across, np.cross(along, across)], axis=-1)
 
 
 def _align_finger(

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ..motion import quat
 from ..motion.errors import RigError
 from ..motion.skeleton import Skeleton
-from ..rig.roles import CHAIN_ROLES, FINGERS, ROLES, SIDES, RoleMap
-from ..rig.table import CorrectionTable, Row, Rule
+from ..rig.roles import CHAIN_ROLES, FINGERS, HELPER, ROLES, SIDES, RoleMap
+from ..rig.table import CorrectionTable, Row
 from .align import Body, align
 from .chains import match_chain
 from .frames import Pose, rest_pose, snapped_heading, to_character
@@ -36,9 +36,9 @@ class Bodies:
     @classmethod
     def of(cls, source: Pose, target: Pose, target_axes: Array | None = None) -> Bodies:
         """``target_axes (4,)``: the rotation of the target's own space in the world (its object's), identity by default."""
-        a = to_character(source, quat.IDENTITY)
-        b = to_character(target, quat.IDENTITY if target_axes is None else target_axes)
-        snapped = snapped_heading(a)
+        a, doubt = to_character(source, quat.IDENTITY)
+        b, _ = to_character(target, quat.IDENTITY if target_axes is None else target_axes)
+        snapped = snapped_heading(a, doubt)
         b = quat.mul(quat.mul(snapped, quat.inv(a)), b)  # the two bodies stay aligned to each other
         s, t = Body(source, snapped), Body(target, b)
         return cls(s, t, align(s, t))
@@ -73,6 +73,7 @@ def build_table(
     rows: list[Row] = []
     for role in ROLES:
         rows.extend(_rows_of(role, source, source_roles, target, target_roles))
+    rows.extend(_helper_rows(rows, source, target))
     rows.sort(key=lambda row: target.index(row.target))
     if not any(row.role == "hips" for row in rows):
         raise RigError("The hips are not matched on both sides; set the hips bone in the table.")
@@ -129,15 +130,13 @@ def roles_of(table: CorrectionTable, source: Skeleton, target: Skeleton) -> tupl
 
 
 def _rows_of(role: str, source: Skeleton, source_roles: RoleMap, target: Skeleton, target_roles: RoleMap) -> list[Row]:
-    chain_s, chain_t = source_roles.chain(role), target_roles.chain(role)
+    chain_s, chain_t = _links(source, source_roles, role), _links(target, target_roles, role)
     if not chain_s or not chain_t or role == "root":
         return []
     confidence = min(source_roles.confidence.get(role, 1.0), target_roles.confidence.get(role, 1.0))
-    pairs: list[tuple[tuple[int, ...], Rule, float]]
-    if role in CHAIN_ROLES:
-        pairs = match_chain(source, chain_s, target, chain_t)
-    else:
-        pairs = [((chain_s[min(i, len(chain_s) - 1)],), "copy", 0.0) for i in range(len(chain_t))]
+    if len(chain_s) == 1 and role not in CHAIN_ROLES:
+        chain_t = chain_t[:1]  # one bone into a split one: its first link turns, the rest follow stiffly
+    pairs = match_chain(source, chain_s, target, chain_t)
     return [
         Row(
             role=role,
@@ -150,6 +149,34 @@ def _rows_of(role: str, source: Skeleton, source_roles: RoleMap, target: Skeleto
         )
         for joint, (joints, rule, share) in zip(chain_t, pairs, strict=True)
     ]
+
+
+def _links(skeleton: Skeleton, roles: RoleMap, role: str) -> tuple[int, ...]:
+    """The role's joints; for a limb bone that is split in two or more, every link down to the next joint of the limb."""
+    chain = roles.chain(role)
+    side, part = _side_part(role)
+    tip = roles.one(f"{side}{_LIMB_NEXT[part]}") if part in _LIMB_NEXT else None
+    if not chain or tip is None or not skeleton.is_below(tip, chain[0]):
+        return chain
+    above = skeleton.ancestors(tip)
+    return tuple(reversed(above[: above.index(chain[0]) + 1]))
+
+
+def _helper_rows(rows: list[Row], source: Skeleton, target: Skeleton) -> list[Row]:
+    """Rows for joints of one name on both sides, below the hips and without a role: two rigs of one make carry each other's helpers.
+
+    Only where the nearest joints with a role above them play the same role: a common name alone means nothing.
+    """
+    used_target, used_source = {row.target: row for row in rows}, {name: row for row in rows for name in row.source}
+    out: list[Row] = []
+    for joint, name in enumerate(target.names):
+        if name in used_target or name in used_source or name not in source:
+            continue
+        above_t = next((used_target[n] for j in target.ancestors(joint) if (n := target.names[j]) in used_target), None)
+        above_s = next((used_source[n] for j in source.ancestors(source.index(name)) if (n := source.names[j]) in used_source), None)
+        if above_t is not None and above_s is not None and above_t.role == above_s.role:
+            out.append(Row(HELPER, name, (name,), confidence=min(above_t.confidence, 0.9)))
+    return out
 
 
 def _unmapped(skeleton: Skeleton, mapped: set[str]) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ from ..motion.skeleton import Skeleton
 
 Array = NDArray[np.float64]
 
-SNAP = np.radians(3.0)
-"""Headings this close to a quarter turn are meant to be one."""
+MOST_SPREAD = np.radians(10.0)
+"""However unsymmetric a body, its heading is not doubted by more."""
 
 _PAIRED = ("UpperArm", "LowerArm", "Hand", "UpperLeg", "LowerLeg", "Foot", "Shoulder")
 _LIMBS = (("UpperArm", "LowerArm"), ("LowerArm", "Hand"), ("UpperLeg", "LowerLeg"), ("Shoulder", "UpperArm"))
@@ -79,8 +79,8 @@ def up_axis(pose: Pose, axes: Array) -> Array:
     return directions[int(np.argmax(directions @ body))]
 
 
-def left_axis(pose: Pose, up: Array) -> Array:
-    """(3,): the body's left, perpendicular to ``up``.
+def left_axis(pose: Pose, up: Array) -> tuple[Array, float]:
+    """(3,): the body's left, perpendicular to ``up``, and by how many radians the body itself disagrees about it.
 
     Every pair of mirrored joints and limbs votes with the vector between its two sides; the weighted median of the headings is taken. Skeletons
     measured from people are not quite symmetric at the hips, but most of their limbs are drawn exactly left and right, and the median follows those.
@@ -106,26 +106,29 @@ def left_axis(pose: Pose, up: Array) -> Array:
     forward = np.cross(mean, up)
     angles = np.array([np.arctan2(float(v @ forward), float(v @ mean)) for v in flat])
     weights = np.array([min(float(np.linalg.norm(v)), 1.0) for v in flat])
-    return quat.rotate(quat.from_axis_angle(np.cross(mean, forward), _weighted_median(angles, weights)), mean)
+    median = _weighted_median(angles, weights)
+    spread = min(float(np.abs(angles - median).max()), MOST_SPREAD)
+    return quat.rotate(quat.from_axis_angle(np.cross(mean, forward), median), mean), spread
 
 
-def to_character(pose: Pose, axes: Array) -> Array:
-    """(4,): the rotation that turns the body of ``pose`` upright (+Z) with its left to +X."""
+def to_character(pose: Pose, axes: Array) -> tuple[Array, float]:
+    """(4,): the rotation that turns the body of ``pose`` upright (+Z) with its left to +X; and its doubt about the heading in radians."""
     up = up_axis(pose, axes)
-    left = left_axis(pose, up)
-    return quat.from_matrix(np.stack([left, np.cross(up, left), up]))
+    left, spread = left_axis(pose, up)
+    return quat.from_matrix(np.stack([left, np.cross(up, left), up])), spread
 
 
-def snapped_heading(rotation: Array) -> Array:
-    """The rotation with its heading (turn about Z) put on the nearest quarter turn when it lies within 3 degrees; ``(4,)`` -> ``(4,)``.
+def snapped_heading(rotation: Array, doubt: float) -> Array:
+    """The rotation with its heading (turn about Z) put on the nearest quarter turn when it lies within ``doubt`` radians; ``(4,)`` -> ``(4,)``.
 
-    An unsymmetric skeleton must not turn a whole recording by half a degree.
+    Bodies are drawn facing along an axis. Where an unsymmetric one leaves its heading in doubt by some degrees, the axis is meant; a recording must
+    not be turned by the difference. A body that agrees with itself keeps its heading to the last digit.
     """
     _, twist = quat.swing_twist(rotation, (0.0, 0.0, 1.0))
     heading = 2.0 * float(np.arctan2(twist[3], twist[0]))
     quarter = 0.5 * np.pi
     miss = heading - quarter * round(heading / quarter)
-    if abs(miss) > SNAP:
+    if abs(miss) > doubt + 1e-6:
         return rotation
     return quat.mul(quat.from_axis_angle((0.0, 0.0, 1.0), -miss), rotation)
 

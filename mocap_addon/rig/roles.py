@@ -35,6 +35,10 @@ REQUIRED_ROLES: tuple[str, ...] = (
 """Without these a skeleton is not a humanoid that motion can be carried to or from."""
 
 
+HELPER = "helper"
+"""The role of rows for joints without a meaning of their own that both skeletons have under one name (CMU's LHipJoint, twist bones)."""
+
+
 def mirrored(role: str) -> str:
     """``leftHand`` <-> ``rightHand``; a role of the centre stays."""
     if role.startswith("left"):

@@ -116,13 +116,34 @@ def rest(obj: bpy.types.Object) -> Evaluated:
     return Evaluated([bone.name for bone in obj.data.bones], quat.from_matrix(linear), matrices[..., :3, 3])
 
 
-def blender_bvh(path: Path, scale: float = 1.0) -> bpy.types.Object:
+def blender_bvh(path: Path, scale: float = 1.0, **axes: str) -> bpy.types.Object:
     """The file as Blender's own importer reads it: one frame of the file a scene frame, from frame 1, quaternions."""
     before = set(bpy.data.objects)
     bpy.ops.import_anim.bvh(
-        filepath=str(path), global_scale=scale, rotate_mode="QUATERNION", use_fps_scale=False, update_scene_fps=False, frame_start=1
+        filepath=str(path),
+        global_scale=scale,
+        rotate_mode="QUATERNION",
+        use_fps_scale=False,
+        update_scene_fps=False,
+        frame_start=1,
+        **axes,
     )
     return next(obj for obj in bpy.data.objects if obj not in before)
+
+
+def drop_positions_below_the_root(obj: bpy.types.Object) -> None:
+    """For files that write positions near zero beside a long offset (MakeHuman's poses): they mean "no offset from rest", and Blender's
+    importer, which takes them for the whole offset, collapses the body. Its rotations stay as the oracle."""
+    from mocap_addon.blender import compat
+
+    action = obj.animation_data.action
+    roots = {bone.name for bone in obj.data.bones if bone.parent is None}
+    for curve in list(compat.all_curves(action)):
+        if curve.data_path.endswith(".location") and not any(f'"{name}"' in curve.data_path for name in roots):
+            curve.mute = True
+    for bone in obj.pose.bones:
+        if bone.name not in roots:
+            bone.location = (0.0, 0.0, 0.0)
 
 
 def blender_names(path: Path, skeleton_names: tuple[str, ...], obj: bpy.types.Object) -> dict[str, str]:
@@ -177,3 +198,8 @@ def skinned(obj: bpy.types.Object, frame: int) -> dict[str, np.ndarray]:
             world = np.array(ready.matrix_world)
             out[child.name] = flat.reshape(-1, 3).astype(float) @ world[:3, :3].T + world[:3, 3]
     return out
+
+
+def bound_to_one(mesh: bpy.types.Object) -> np.ndarray:
+    """(V,) bool: vertices that a single bone holds."""
+    return np.array([sum(g.weight > 1e-3 for g in v.groups) == 1 for v in mesh.data.vertices], dtype=bool)

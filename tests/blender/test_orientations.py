@@ -51,33 +51,31 @@ def test_every_bone_turns_as_its_source_does(take_name):
         result, take = fidelity.job(obj, path)
         if truth is None:
             frames = fidelity.picked_frames(take.frames, 7)
+            if any("relative to it" in note for note in take.notes):
+                fidelity.drop_positions_below_the_root(reference)
             truth = fidelity.evaluated(reference, frames)
             truth_rest = fidelity.rest(reference)
             names = fidelity.blender_names(path, take.skeleton.names, reference)
         now = fidelity.evaluated(obj, frames)
         source = fidelity.roles_by_name(take.skeleton)
-        roles = [r for r in (*ORIENTED, *LEGS) if r in source and r in bones]
+        split = {row.role for row in result.table.rows if row.rule == "chord"}  # a chord of several links: see test_directions
+        roles = [r for r in (*ORIENTED, *LEGS) if r in source and r in bones and r not in split]
         d_s = np.stack([delta(truth.turn(names[source[r]]), truth_rest.turn(names[source[r]])) for r in roles], axis=1)
         d_t = np.stack([delta(now.turn(bones[r]), then.turn(bones[r])) for r in roles], axis=1)
-        # One rotation may lie between the two worlds; the rotation vectors of the deltas turn with it: delta_t = A delta_s A^-1 W, where
-        # the file's motion and rest may also stand differently (W). Both are found from the hips alone and then hold for every bone.
-        a, w = _between(d_s[:, 0], d_t[:, 0], take)
-        expected = quat.mul(quat.mul(a, d_s), w)
-        worst[target] = float(np.degrees(quat.angle(expected, d_t).max()))
+        # One rotation may lie between the two worlds; the deltas turn with it: delta_t = A delta_s A^-1 W, where the file's motion and rest may
+        # also stand differently (W). The pair is found from a handful of quarter turns and then holds for every bone and frame.
+        worst[target] = min(_misses(d_s, d_t))
     assert max(worst.values()) < 0.05, worst
 
 
-def _between(d_s: np.ndarray, d_t: np.ndarray, take: Take) -> tuple[np.ndarray, np.ndarray]:
-    """``A`` and ``W`` with ``d_t = A d_s W``: from our reader's turn of the file (checked on its own) and the heading that the hips show."""
-    best = None
-    # candidates: quarter turns; the importer turns Y up to Z up, the reader may have decided otherwise for odd files
+def _misses(d_s: np.ndarray, d_t: np.ndarray) -> list[float]:
+    """Greatest angle (degrees) over all bones and frames between ``A d_s W`` and ``d_t``, for every quarter turn ``A``; ``W`` from the hips."""
     quarter = [quat.from_euler(np.radians([z, y, x]), "ZYX") for z in (0, 90, 180, 270) for y in (0, 90, -90) for x in (0, 90, 180, 270)]
+    out = []
     for a in quarter:
-        w = quat.mul(quat.inv(quat.mul(a, d_s[0])), d_t[0])
-        miss = quat.angle(quat.mul(quat.mul(a, d_s), w), d_t).max()
-        if best is None or miss < best[0] - 1e-6:
-            best = (miss, a, w)
-    return best[1], best[2]
+        w = quat.mul(quat.inv(quat.mul(a, d_s[0, 0])), d_t[0, 0])
+        out.append(float(np.degrees(quat.angle(quat.mul(quat.mul(a, d_s), w), d_t).max())))
+    return out
 
 
 @pytest.mark.parametrize("target", [t for t in TARGETS if t != "robot"])
@@ -127,16 +125,21 @@ def _only_on(obj: bpy.types.Object, bones: set[str]) -> np.ndarray:
     )
 
 
-@pytest.mark.parametrize("take_name", ["cmu/asf_02_01_walk.bvh", "cmu/cgspeed_12_01_walk.bvh", "xsens/mvn_bvh_walk_239hz_1200f.bvh"])
+@pytest.mark.parametrize("take_name", ["cmu/asf_02_01_walk.bvh", "cmu/asf_02_05_punch_60fps.bvh", "xsens/mvn_bvh_walk_239hz_1200f.bvh"])
 def test_twins(take_name):
-    """The same body skinned to two rigs, one in A-pose, one in T-pose, with other names: the same take must give the same shape."""
+    """The same body skinned to two rigs, one in A-pose, one in T-pose, with other names: the same take must give the same shape.
+
+    Vertices of one bone alone are compared. A vertex shared by several cannot be the same on both whatever the pose: the T-pose mesh was itself
+    made by linear skinning, and skinning twice is not skinning once (up to 25 mm in the armpits here).
+    """
     path = need(fidelity.find(take_name))
     shapes, palms = [], []
     for target in ("unreal", "vrm"):
         obj = fidelity.target_object(target)
         result, take = fidelity.job(obj, path)
         frames = fidelity.picked_frames(take.frames, 5)
-        shapes.append([fidelity.skinned(obj, int(frame)) for frame in frames])
+        shapes.append([next(iter(fidelity.skinned(obj, int(frame)).values())) for frame in frames])
+        alone = fidelity.bound_to_one(next(child for child in obj.children if child.type == "MESH"))
         now = fidelity.evaluated(obj, frames)
         roles = fidelity.roles_by_name(result.target.skeleton)
         for side in ("left", "right"):
@@ -149,24 +152,30 @@ def test_twins(take_name):
     for side in ("left", "right"):
         a, b = (normal for target, s, normal in palms if s == side)
         assert fidelity.degrees(a, b).max() < 1.0
-    for first, second in zip(*shapes, strict=True):
-        (u,), (v,) = first.values(), second.values()
+    assert alone.sum() > 3000
+    for u, v in zip(*shapes, strict=True):
         assert u.shape == v.shape
-        assert np.linalg.norm(u - v, axis=1).max() < 3e-3
+        assert np.linalg.norm(u - v, axis=1)[alone].max() < 3e-3
 
 
-@pytest.mark.parametrize("take_name", ["cmu/asf_02_01_walk.bvh", "cmu/cgspeed_12_01_walk.bvh", "makehuman/walk1.bvh", "animated_drawings/zombie.bvh"])
-def test_a_skeleton_onto_itself(take_name):
+@pytest.mark.parametrize(
+    ("take_name", "axes"),
+    [
+        ("cmu/asf_02_01_walk.bvh", {}),
+        ("cmu/cgspeed_12_01_walk.bvh", {}),
+        ("makehuman/zombieWalk1.bvh", {"axis_forward": "Y", "axis_up": "Z"}),
+        ("xsens/mvn_bvh_walk_239hz_1200f.bvh", {}),
+    ],
+)
+def test_a_skeleton_onto_itself(take_name, axes):
     """Blender's importer makes the armature and plays the file on it; our action on the same armature puts every joint there, too."""
     path = need(fidelity.find(take_name))
     take = formats.read(path)[0]
     scenes.set_rate(bpy.context.scene, take.rate)
-    obj = fidelity.blender_bvh(path, scale=float(take.facts["unit"]))
+    obj = fidelity.blender_bvh(path, scale=float(take.facts["unit"]), **axes)
     frames = fidelity.picked_frames(take.frames)
     truth = fidelity.evaluated(obj, frames)
     obj.animation_data_clear()
     fidelity.job(obj, path)
     ours = fidelity.evaluated(obj, frames)
-    mapped = {row.target for row in fidelity.job(obj, path)[0].table.rows}
-    moved = [i for i, name in enumerate(truth.names) if name in mapped]
-    assert np.linalg.norm(truth.positions[:, moved] - ours.positions[:, moved], axis=-1).max() < 1e-4
+    assert np.linalg.norm(truth.positions - ours.positions, axis=-1).max() < 1e-4

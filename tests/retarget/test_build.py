@@ -131,3 +131,31 @@ def test_middles_of_a_chain():
     spine = tuple(source.index(n) for n in ("spine1", "spine2", "spine3"))
     at = middles(source, spine)
     assert np.all(np.diff(at) > 0) and at[0] > 0 and at[-1] < 1
+
+
+def test_a_split_limb_onto_a_whole_one_aims_at_the_joint():
+    """MakeHuman splits upper arms and legs: the whole bone must aim where the two links together lead."""
+    from dataclasses import replace as replaced
+
+    source, roles = body()
+    arm, elbow = source.index("leftUpperArm"), source.index("leftLowerArm")
+    names = (*source.names[:elbow], "leftUpperArm02", *source.names[elbow:])
+    parents = [int(p) + (p >= elbow) for p in source.parents]
+    parents.insert(elbow, arm)
+    parents[elbow + 1] = elbow
+    half = source.rest_translations[elbow] / 2
+    translations = np.insert(source.rest_translations, elbow, half, axis=0)
+    translations[elbow + 1] = half
+    split = replaced(
+        source, names=names, parents=np.array(parents), rest_translations=translations, rest_rotations=np.zeros(0), ends=np.zeros(0)
+    )
+    split_roles = replaced(roles, joints={r: tuple(j + (j >= elbow) for j in js) for r, js in roles.joints.items()})
+    take = random_take(split, frames=7)
+    out = retarget(take, build_table(split, split_roles, source, roles), source).to_take(source)
+    a = take.global_positions[:, elbow + 1] - take.global_positions[:, arm]
+    b = out.global_positions[:, elbow] - out.global_positions[:, arm]
+    cosine = np.einsum("fc,fc->f", a, b) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+    assert np.degrees(np.arccos(np.clip(cosine, -1, 1))).max() < 1e-5
+    # and onto itself it is still the identity
+    back = retarget(take, build_table(split, split_roles, split, split_roles), split).to_take(split)
+    assert np.abs(back.global_positions - take.global_positions).max() < 1e-12

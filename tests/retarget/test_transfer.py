@@ -218,3 +218,12 @@ def test_wrong_tables_are_refused_in_a_sentence():
         reference_pose(take, 99)
     with pytest.raises(RigError, match="no frames"):
         retarget(take.block(0, 0), table, source)
+
+
+@pytest.mark.parametrize("heading", [0.5, 2.0, 4.0])
+def test_a_symmetric_source_facing_nearly_along_an_axis_is_still_turned_exactly(heading):
+    source, roles = body()
+    take = random_take(source)
+    target, target_roles = body(a_pose(40))
+    out = carried(take.turned(q(Rotation.from_euler("z", heading, degrees=True))), roles, target, target_roles)
+    assert np.abs(out.global_positions - take.global_positions).max() < EXACT
