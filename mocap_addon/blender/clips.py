@@ -104,7 +104,8 @@ def write_clip(
         notes.append(f"Curves are not written to three.js clips yet: {_listed(sorted(motion.curves))}.")
     take, scales = whole_pose(obj, target, motion)
     moving = {j for j in motion.moving if not target.connected[j]}
-    turning = set(motion.bones) | {j for j, inherits in enumerate(target.inherits_rotation) if not inherits}
+    loose = np.flatnonzero(~target.inherits_rotation & (target.skeleton.parents >= 0))
+    turning = set(motion.bones) | set(loose.tolist())
     try:
         tracks = threejs.node_tracks(tree, node_pose.node_motions(take, tree, nodes, turning, moving, scales))
     except FileError as error:
@@ -145,7 +146,10 @@ def whole_pose(obj: bpy.types.Object, target: Target, motion: PoseMotion) -> tup
 
 
 def tree_of(obj: bpy.types.Object, scene: bpy.types.Scene) -> gltf_nodes.NodeTree:
-    """The nodes that Blender's exporter writes for an armature in its rest position, below the objects it is parented to."""
+    """The nodes that Blender's exporter writes for an armature in its rest position, below the objects it is parented to.
+
+    Other objects of the scene are left out; one that has a bone's name could take it (give :func:`write_clip` the exported file then).
+    """
     chain = [obj]
     while chain[-1].parent is not None:
         chain.append(chain[-1].parent)
@@ -157,9 +161,10 @@ def tree_of(obj: bpy.types.Object, scene: bpy.types.Scene) -> gltf_nodes.NodeTre
             nodes[parent]["children"].append(len(nodes) - 1)  # type: ignore[attr-defined]
         return len(nodes) - 1
 
+    graph = bpy.context.evaluated_depsgraph_get()
     above, at = np.eye(4), None
     for one in reversed(chain):
-        world = _C @ np.array(one.matrix_world, dtype=np.float64) @ _C.T
+        world = _C @ np.array(one.evaluated_get(graph).matrix_world, dtype=np.float64) @ _C.T
         at = add(one.name, np.linalg.inv(above) @ world, at)
         above = world
     stack = [(bone, at) for bone in reversed([b for b in obj.data.bones if b.parent is None])]

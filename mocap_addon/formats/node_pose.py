@@ -29,8 +29,10 @@ Array = NDArray[np.float64]
 TO_GLTF: Array = np.array([np.sqrt(0.5), -np.sqrt(0.5), 0.0, 0.0])
 """The rotation ``C`` from Z up to Y up."""
 
-_ANGLE = 2e-5  # radians and metres by which a node at rest may differ from its bone before it gets a track of its own:
-_LENGTH = 5e-6  # above the single precision of Blender (7e-6 and 1e-6 measured), far below what 0.1 mm at the fingers allows
+# How far (radians, metres) a bone may stand from its node before the node gets a constant track: above what single precision makes of a
+# bone on its way through Blender's edit bones (7e-6 and 1.2e-5 measured), far below 0.1 mm at the fingers.
+_ANGLE = 2e-5
+_LENGTH = 1.5e-5
 _NO_BONE = -1
 
 

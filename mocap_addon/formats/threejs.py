@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -81,7 +82,7 @@ class Clip:
     tracks: tuple[Track, ...]
     user_data: Mapping[str, object] = field(default_factory=dict[str, object])
 
-    @property
+    @cached_property
     def uuid(self) -> str:
         """The same for the same content, another for any other."""
         digest = hashlib.sha256(repr((self.name, self.duration)).encode("utf-8", "surrogatepass"))
@@ -116,11 +117,14 @@ def clip(
     Raises
     ------
     MocapError
-        For times that do not rise, values that are not finite or of the wrong count, a node name three cannot find, a track given twice.
+        For no tracks, times that do not rise, values that are not finite or of the wrong count, a node name three cannot find, a track
+        given twice.
     """
     times = np.asarray(times, dtype=np.float64)
     if times.ndim != 1 or len(times) == 0 or not np.all(np.isfinite(times)):
         raise MocapError(f'The clip "{name}" has no frames, or times that are not numbers; there is nothing to write.')
+    if not tracks:
+        raise MocapError(f'The clip "{name}" moves nothing; there is nothing to write.')
     start: Array = times - times[0]
     times = np.round(start, _TIME_DECIMALS) + 0.0
     single: NDArray[np.float32] = times.astype(np.float32)

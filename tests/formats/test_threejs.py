@@ -153,6 +153,11 @@ def test_trap_11_every_track_has_a_type_and_keys():
         assert len(track["times"]) >= 2
 
 
+def test_trap_11_a_clip_without_tracks_is_refused():
+    with pytest.raises(MocapError, match="moves nothing"):
+        make(tracks=[])
+
+
 def test_trap_12_13_only_linear_keys():
     assert all(set(track) == {"name", "type", "times", "values"} for track in parsed()[0]["tracks"])
 
@@ -241,16 +246,16 @@ def test_writing_into_a_missing_folder(tmp_path):
 
 
 def test_speed_and_size():
-    """2,000 frames of 23 bones: at most 0.3 s, and at least twice as small as with all digits."""
+    """2,000 frames of 23 bones: at most 0.3 s of the processor, and at least twice as small as with all digits."""
     rng = np.random.default_rng(1)
     tracks = [Track(f"b{i}", "quaternion", rng.normal(size=(2000, 4))) for i in range(23)]
     tracks.append(Track("b0", "position", rng.normal(size=(2000, 3)), 6))
     times = np.arange(2000) / 30
     spent = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         text = threejs.dumps([threejs.clip("x", times, tracks, rate=Fraction(30))])
-        spent.append(time.perf_counter() - start)
+        spent.append(time.process_time() - start)
     full = sum(len(json.dumps({"times": times.tolist(), "values": t.values.ravel().tolist()})) for t in tracks)
     assert min(spent) < 0.3
     assert full / len(text) > 1.8
