@@ -177,7 +177,7 @@ def _lines(r: dict[str, Any], bones: int) -> list[str]:
     residual = max(r["residual_deg"].values(), default=0.0)
     rate = format_rate(Fraction(r["rate"]))
     return [
-        f"{r['take']} -> {Path(r['character']).name}: {r['frames']} frames at {rate} fps, {r['duration_s']:.2f} s; "
+        f"{r['take']} -> {Path(r['character']).name}: {r['frames']} {'frame' if r['frames'] == 1 else 'frames'} at {rate} fps, {r['duration_s']:.2f} s; "
         f"{len(r['mapped'])} of {bones} bones move, largest residual {residual:.1f} degrees",
         *(f"  note: {note}" for note in r["warnings"]),
         *(f"  {name:<8} {file}" for name, file in r["files"].items()),

@@ -30,9 +30,11 @@ class Output:
         self._write(_dumps(record) if self.as_json else "\n".join(lines))
 
     def failure(self, sentence: str, **known: object) -> None:
-        """One complaint; ``known`` says what it is about (JSON mode only)."""
+        """One complaint; ``known`` says what it is about. A person is told the take where the sentence does not begin with the file."""
         if self.as_json:
             self._write(_dumps({**known, "error": sentence}))
+        elif "take" in known and not sentence.startswith(os.path.basename(str(known.get("source", "")))):
+            _complain(f"{known['take']}: {sentence}")
         else:
             _complain(sentence)
 

@@ -130,6 +130,25 @@ def test_a_bad_take_among_good_ones_and_names_of_any_script(tmp_path, capfd):
     assert sorted(p.name for p in out.iterdir()) == ["läuft 1.bvh", "läuft 1.clip.json", "läuft 1_2.bvh", "läuft 1_2.clip.json"]
 
 
+def test_every_performer_of_a_file_gets_files_of_its_own(tmp_path, capfd):
+    hierarchy, motion = ZOMBIE.read_text().split("MOTION")
+    root = hierarchy.replace("HIERARCHY", "").strip()
+    count, time, *rows = motion.strip().splitlines()
+    two = tmp_path / "duo.bvh"
+    second = root.replace("ROOT Root", "ROOT Anna")
+    two.write_text("\n".join(["HIERARCHY", root, second, "MOTION", count, time, *(f"{row} {row}" for row in rows)]))
+    records = convert(capfd, tmp_path / "out", two, "--character", CHARACTER, "--formats", "bvh")
+    assert len(records) == 2 and len({r["files"]["bvh"] for r in records}) == 2 == len(list((tmp_path / "out").iterdir()))
+    assert any("Anna" in Path(r["files"]["bvh"]).name for r in records)
+
+
+def test_a_person_is_told_which_take_failed(tmp_path, capfd):
+    words = ["convert", str(ZOMBIE), "--character", str(CHARACTER), "--out", str(tmp_path / "out"), "--reference-frame", "99"]
+    assert cli.main(words) == 1
+    out, err = capfd.readouterr()
+    assert out == "" and err.startswith("zombieWalk1: ") and "99" in err and len(err.splitlines()) == 1
+
+
 def test_a_blend_character_keeps_its_scene_and_is_not_changed(tmp_path, capfd):
     (first,) = convert(capfd, tmp_path, ZOMBIE, "--character", CHARACTER, "--formats", "blend")
     hero = tmp_path / "hero.blend"
