@@ -176,8 +176,9 @@ def _record(take: Take, path: Path, result: JobResult, rate: Fraction) -> dict[s
 def _lines(r: dict[str, Any], bones: int) -> list[str]:
     residual = max(r["residual_deg"].values(), default=0.0)
     rate = format_rate(Fraction(r["rate"]))
+    frames = "1 frame" if r["frames"] == 1 else f"{r['frames']} frames"
     return [
-        f"{r['take']} -> {Path(r['character']).name}: {r['frames']} {'frame' if r['frames'] == 1 else 'frames'} at {rate} fps, {r['duration_s']:.2f} s; "
+        f"{r['take']} -> {Path(r['character']).name}: {frames} at {rate} fps, {r['duration_s']:.2f} s; "
         f"{len(r['mapped'])} of {bones} bones move, largest residual {residual:.1f} degrees",
         *(f"  note: {note}" for note in r["warnings"]),
         *(f"  {name:<8} {file}" for name, file in r["files"].items()),

@@ -20,7 +20,7 @@ import matrix
 from steps import Result, Step, run, run_together, summary
 
 ROOT = environments.ROOT
-BLENDER_TESTS = ("blender", "cli", "install", "jobs", "ui")
+BLENDER_TESTS = ("blender", "install", "jobs", "ui")
 """Folders of tests/ that need bpy; all others run, and must run, without it."""
 LIMIT = 15 * 60.0
 """Seconds that one step may take: far more than it needs, so that only what hangs is stopped."""
