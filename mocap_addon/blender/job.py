@@ -93,6 +93,7 @@ def retarget_onto(
         reference=reference_pose(take, options.reference_frame),
         target_axes=target.object_rotation,
         inherits_rotation=target.inherits_rotation,
+        roles=(source_roles, target_roles),
     )
     motion = retarget.retarget(sampled, table, target.skeleton, settings)
     carried = time.perf_counter()
@@ -135,7 +136,10 @@ def _table(
 ) -> CorrectionTable:
     reference = reference_pose(take, reference_frame)
     if table is not None:
-        return retarget.measured(table, take.skeleton, target.skeleton, reference=reference, target_axes=target.object_rotation)
+        roles = (source_roles, target_roles)
+        return retarget.measured(
+            table, take.skeleton, target.skeleton, reference=reference, target_axes=target.object_rotation, roles=roles
+        )
     rig.require_humanoid(source_roles, take.skeleton)
     rig.require_humanoid(target_roles, target.skeleton)
     if reference is not None:

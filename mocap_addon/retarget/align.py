@@ -62,15 +62,21 @@ class Body:
             tip = self.positions[children[int(np.argmax(reach))]]
         return None if tip is None else unit(tip - self.positions[joint])
 
-    def hand_direction(self, side: str) -> Array | None:
-        """(3,): unit vector from the wrist to the middle one of what hangs side by side on the hand (its fingers), or None."""
+    def hand_direction(self, side: str, finger: str | None) -> Array | None:
+        """(3,): unit vector from the wrist to the first joint of a finger that does not lie in the wrist itself, or None."""
         hand = self.pose.one(f"{side}Hand")
-        children = [] if hand is None else list(self.pose.skeleton.children[self.pose.roles[f"{side}Hand"][-1]])
-        if hand is None or not children:
+        chain = () if finger is None else self.pose.roles.get(f"{side}{finger}", ())
+        if hand is None:
             return None
-        reach = self.positions[children] - self.positions[hand]
-        across = np.linalg.svd(reach - reach.mean(axis=0))[2][0]
-        return unit(reach[np.argsort(reach @ across)[len(reach) // 2]])
+        for joint in chain:
+            reach = self.positions[joint] - self.positions[hand]
+            if float(np.linalg.norm(reach)) > 0.01 * float(np.ptp(self.positions[:, 2])):
+                return unit(reach)
+        return None
+
+    def middle_finger(self, side: str) -> str | None:
+        """The finger that says where the hand points, or None."""
+        return next((finger for finger in _BY_MIDDLE if self.pose.one(f"{side}{finger}") is not None), None)
 
     def chain_directions(self, chain: tuple[int, ...]) -> list[Array | None]:
         """Unit vectors along a chain's links. The last link's end never counts: leaf bones point anywhere."""
@@ -150,10 +156,10 @@ def _align_limb(source: Body, target: Body, side: str, parts: tuple[str, str, st
 def _align_hand(source: Body, target: Body, side: str, forearm: Array, out: dict[int, Array]) -> None:
     turn = forearm
     common = next((f for f in _BY_MIDDLE if target.pose.one(f"{side}{f}") is not None and source.pose.one(f"{side}{f}") is not None), None)
-    if common is not None:
-        d, s = target.direction(f"{side}Hand", f"{side}{common}"), source.direction(f"{side}Hand", f"{side}{common}")
-    else:
-        d, s = target.hand_direction(side), source.direction(f"{side}LowerArm", f"{side}Hand")
+    d = target.hand_direction(side, common or target.middle_finger(side))
+    s = source.hand_direction(side, common or source.middle_finger(side))
+    if s is None:
+        s = source.direction(f"{side}LowerArm", f"{side}Hand")
     if d is not None and s is not None and d.any() and s.any():
         turn = quat.mul(swing(quat.rotate(turn, d), s), turn)
         normal_t, normal_s = target.palm(side), source.palm(side)

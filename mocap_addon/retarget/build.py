@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..motion import quat
 from ..motion.errors import RigError
 from ..motion.skeleton import Skeleton
+from ..rig.matcher import match
 from ..rig.roles import CHAIN_ROLES, FINGERS, HELPER, ROLES, SIDES, RoleMap
 from ..rig.table import CorrectionTable, Row
 from .align import Body, align
@@ -84,14 +85,21 @@ def build_table(
         unmapped_target=_unmapped(target, {row.target for row in rows}),
         unmapped_source=_unmapped(source, {name for row in rows for name in row.source}),
     )
-    return measured(table, source, target, reference=reference, target_axes=target_axes)
+    roles = (source_roles, target_roles)
+    return measured(table, source, target, reference=reference, target_axes=target_axes, roles=roles)
 
 
 def measured(
-    table: CorrectionTable, source: Skeleton, target: Skeleton, *, reference: Pose | None = None, target_axes: Array | None = None
+    table: CorrectionTable,
+    source: Skeleton,
+    target: Skeleton,
+    *,
+    reference: Pose | None = None,
+    target_axes: Array | None = None,
+    roles: tuple[RoleMap, RoleMap] | None = None,
 ) -> CorrectionTable:
     """The table with alignment, residual and hinge of every row computed anew (after an edit of sources or corrections)."""
-    bodies = bodies_of(table, source, target, reference=reference, target_axes=target_axes)
+    bodies = bodies_of(table, source, target, reference=reference, target_axes=target_axes, roles=roles)
     if not table.rows:
         return table
     turns = np.array([bodies.turns.get(target.index(row.target), quat.IDENTITY) for row in table.rows])
@@ -105,12 +113,28 @@ def measured(
 
 
 def bodies_of(
-    table: CorrectionTable, source: Skeleton, target: Skeleton, *, reference: Pose | None = None, target_axes: Array | None = None
+    table: CorrectionTable,
+    source: Skeleton,
+    target: Skeleton,
+    *,
+    reference: Pose | None = None,
+    target_axes: Array | None = None,
+    roles: tuple[RoleMap, RoleMap] | None = None,
 ) -> Bodies:
-    """Both bodies with the roles that the table's rows give them."""
+    """Both bodies with the roles that the table's rows give them.
+
+    ``roles`` (source's, target's), as the matcher gave them, add what the table does not carry: fingers that only one side has say where its hand
+    points. Without them they are matched here.
+    """
     source_roles, target_roles = roles_of(table, source, target)
+    found_s, found_t = roles or (match(source), match(target))
+    source_roles, target_roles = {**_fingers(found_s), **source_roles}, {**_fingers(found_t), **target_roles}
     pose = rest_pose(source, source_roles) if reference is None else replace(reference, roles=source_roles)
     return Bodies.of(pose, rest_pose(target, target_roles), target_axes)
+
+
+def _fingers(roles: RoleMap) -> dict[str, tuple[int, ...]]:
+    return {role: joints for role, joints in roles.joints.items() if role.endswith(FINGERS)}
 
 
 def roles_of(table: CorrectionTable, source: Skeleton, target: Skeleton) -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[int, ...]]]:
