@@ -74,11 +74,17 @@ def _read(text: BvhText, options: ReadOptions) -> list[Take]:
     collectors = collectors or [ChannelMotion(body, 0) for body in bodies]
     rate, rate_notes = _rate(header, options)
     notes = [*header.notes, *report.notes(header.columns), *_count_notes(header, collectors[0].frames), *rate_notes]
-    takes: list[Take] = []
-    for body, collector in zip(bodies, collectors, strict=True):
-        several = f" {body[0].name}" if len(bodies) > 1 else ""
-        takes.append(_take(f"{text.path.stem}{several}", body, collector, rate, notes, header, options))
-    return takes
+    names = _take_names(text.path.stem, [body[0].name for body in bodies])
+    parts = zip(names, bodies, collectors, strict=True)
+    return [_take(name, body, collector, rate, notes, header, options) for name, body, collector in parts]
+
+
+def _take_names(stem: str, roots: list[str]) -> list[str]:
+    """The file's name; with several roots followed by theirs, or by a number where those are alike."""
+    if len(roots) == 1:
+        return [stem]
+    alike = len(set(roots)) < len(roots)
+    return [f"{stem} {i if alike else root}" for i, root in enumerate(roots, 1)]
 
 
 def _bodies(joints: list[Joint]) -> list[list[Joint]]:

@@ -9,8 +9,8 @@ from the file's axes: with ``W`` the turn from the file's up axis to +Z, rotatio
 
 from __future__ import annotations
 
+import contextlib
 import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -75,23 +75,17 @@ def write(take: Take, path: str | Path, options: BvhOptions | None = None) -> No
     options = options or BvhOptions()
     take, rate = _uniform(take)
     joints = _Joints(take, options)
-    temporary: str | None = None
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
             file.write(joints.hierarchy())
             _write_motion(file, take, rate, joints)
-        if os.name == "posix":  # mkstemp makes the file private
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
-        temporary = None
     except OSError as error:
         raise FileError(f"The file cannot be written ({error.strerror or error}).", path) from None
     finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 class _Joints:

@@ -212,11 +212,16 @@ def test_several_roots_become_several_takes(tmp_path):
     second = ARM.removeprefix("HIERARCHY\n").replace("OFFSET 0 50 0", "OFFSET 0 33 0")
     text = ARM + second + motion([f"{ROWS[0]} 7 8 9 1 2 3 4 5 6"])
     one, two = read_text(tmp_path, text, PLAIN)
-    assert (one.name, two.name) == ("take Hips", "take Hips")
+    assert (one.name, two.name) == ("take 1", "take 2")
     assert one.skeleton.names == two.skeleton.names == ("Hips", "Arm")
     np.testing.assert_allclose(one.local_translations[0, 0], [1, 2, 3])
     np.testing.assert_allclose(two.local_translations[0, :], [[7, 8, 9], [0, 33, 0]])
     same_rotation(two.local_rotations[0, 1], degrees("ZYX", 4, 5, 6))
+
+
+def test_takes_are_named_after_their_roots(tmp_path):
+    text = ARM + ARM.removeprefix("HIERARCHY\n").replace("Hips", "Other") + motion([f"{ROWS[0]} {ROWS[0]}"])
+    assert [t.name for t in read_text(tmp_path, text, PLAIN)] == ["take Hips", "take Other"]
 
 
 def test_several_end_sites_and_an_end_site_beside_a_child(tmp_path):

@@ -15,7 +15,8 @@ from tests.formats import bvh_oracle
 from tests.paths import DATA, SHARED, need
 
 CMU = 0.0254 / 0.45
-# Known from the notes of the data, not from this reader: joints, end sites, frames, rate, up in motion, up at rest, metres a unit, rest pose.
+# Known from the notes of the data, not from this reader:
+# joints, end sites, frames, rate, up in motion, up at rest, metres a unit, rest pose.
 # None: nobody knows it for certain.
 KNOWN = {
     "cmu/asf_02_01_walk": (31, 7, 343, 120, "Y", "Y", CMU, "t"),
