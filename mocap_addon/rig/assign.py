@@ -92,7 +92,7 @@ def _is_limb(claims: Claims, found: dict[str, int], side: str) -> bool:
 
 
 def fill_between(skeleton: Skeleton, claims: Claims, roles: dict[str, int]) -> dict[str, int]:
-    """Middle joints of limbs whose names say nothing: the one that splits the way best into two long bones."""
+    """Middle joints of limbs whose names say nothing: the one that clearly splits the way best into two long bones."""
     filled: dict[str, int] = {}
     taken = set(roles.values())
     for side in ("left", "right"):
@@ -101,9 +101,9 @@ def fill_between(skeleton: Skeleton, claims: Claims, roles: dict[str, int]) -> d
             if a is None or b is None or side + middle in roles or not skeleton.is_below(b, a):
                 continue
             free = [j for j in way_down(skeleton, a, b)[1:-1] if j not in taken and not claims.helper[j] and not claims.of[j]]
-            halves = [(min(path_length(skeleton, a, j), path_length(skeleton, j, b)), -j) for j in free]
-            if halves:
-                filled[side + middle] = -max(halves)[1]
+            halves = sorted(((min(path_length(skeleton, a, j), path_length(skeleton, j, b)), j) for j in free), reverse=True)
+            if len(halves) == 1 or (len(halves) > 1 and halves[0][0] > 1.25 * halves[1][0]):  # else it would be a guess
+                filled[side + middle] = halves[0][1]
     return filled
 
 

@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..motion.skeleton import Skeleton
 from .assign import way_down
-from .geometry import has_end, read_body, unit
+from .geometry import has_end, length, read_body, unit
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -92,9 +95,9 @@ def _roles(shape: _Shape, hips: int, legs: tuple[int, int], chest: int, arms: tu
     skeleton = shape.skeleton
     joints: dict[str, tuple[int, ...]] = {"hips": (hips,), "spine": tuple(way_down(skeleton, hips, chest)[1:])}
     joints |= _neck_and_head(shape, chest, arms)
-    leg = [_limb(shape, j, ("UpperLeg", "LowerLeg", "Foot", "Toes"), "") for j in legs]
-    arm = [_limb(shape, j, ("UpperArm", "LowerArm", "Hand"), "Shoulder") for j in arms]
-    if not all(leg) or not all(arm):
+    leg = _limbs(shape, legs, ("UpperLeg", "LowerLeg", "Foot", "Toes"), "")
+    arm = _limbs(shape, arms, ("UpperArm", "LowerArm", "Hand"), "Shoulder")
+    if not leg or not arm:
         return Found({})
     sides, note = _sides(skeleton, joints, leg, arm)
     if sides is None:
@@ -108,34 +111,57 @@ def _roles(shape: _Shape, hips: int, legs: tuple[int, int], chest: int, arms: tu
     return Found({role: j for role, j in joints.items() if j}, (note,) if note else ())
 
 
-def _limb(shape: _Shape, start: int, parts: tuple[str, ...], before: str) -> dict[str, int]:
-    """Long bones of a limb: the neighbouring two that are longest together and not too unlike."""
-    chain = shape.chains[start]
-    lengths = shape.length[list(chain)]
-    best: tuple[float, int] | None = None
-    for i in range(len(chain) - 2):
-        upper, lower = float(lengths[i + 1]), float(lengths[i + 2])
-        if min(upper, lower) > 0.4 * max(upper, lower) and (best is None or upper + lower > best[0]):
-            best = (upper + lower, i)
-    if best is None:
-        return {}
-    i = best[1]
-    out = {part: chain[i + k] for k, part in enumerate(parts) if i + k < len(chain)}
-    toes = out.get("Toes")
-    if toes is not None and not shape.skeleton.children[toes] and not has_end(shape.skeleton, toes):
-        del out["Toes"]  # the end of the foot rather than a joint
-    if before and i >= 1 and lengths[i] > 0.0:
-        out[before] = chain[i - 1]
+def _limbs(shape: _Shape, starts: tuple[int, int], parts: tuple[str, ...], before: str) -> list[dict[str, int]]:
+    """Both limbs of a pair; empty where the long bones cannot be told."""
+    chains = [shape.chains[j] for j in starts]
+    lengths = 0.5 * (shape.length[list(chains[0])] + shape.length[list(chains[1])])
+    at = _long_bones(lengths)
+    if at is None or any(_goes_on(shape, chain, at) for chain in chains):
+        return []  # a limb of many bones: which of them are the long ones would be a guess
+    out: list[dict[str, int]] = []
+    for chain in chains:
+        limb = {part: chain[at + k] for k, part in enumerate(parts) if at + k < len(chain)}
+        toes = limb.get("Toes")
+        if toes is not None and not shape.skeleton.children[toes] and not has_end(shape.skeleton, toes):
+            del limb["Toes"]  # the end of the foot rather than a joint
+        if before and at >= 1 and lengths[at] > 0.0:
+            limb[before] = chain[at - 1]
+        out.append(limb)
     return out
 
 
+def _long_bones(lengths: Array) -> int | None:
+    """Where in a chain the two neighbouring bones start that are longest together and not too unlike; None when two places are about as good."""
+    found: list[tuple[float, int]] = []
+    for i in range(len(lengths) - 2):
+        upper, lower = float(lengths[i + 1]), float(lengths[i + 2])
+        if min(upper, lower) > 0.4 * max(upper, lower):
+            found.append((upper + lower, i))
+    found.sort(reverse=True)
+    if not found or (len(found) > 1 and found[1][0] > 0.9 * found[0][0]):
+        return None
+    return found[0][1]
+
+
+def _goes_on(shape: _Shape, chain: tuple[int, ...], i: int) -> bool:
+    """Whether another bone as long continues the long bones ``i, i + 1, i + 2`` of a chain in a straight line: limbs of split bones."""
+    if i + 3 >= len(chain):
+        return False
+    p = shape.skeleton.rest_global_positions
+    lower, beyond = p[chain[i + 2]] - p[chain[i + 1]], p[chain[i + 3]] - p[chain[i + 2]]
+    return length(beyond) > 0.75 * length(lower) and float(unit(beyond) @ unit(lower)) > 0.94
+
+
 def _neck_and_head(shape: _Shape, chest: int, arms: tuple[int, int]) -> dict[str, tuple[int, ...]]:
-    """The longest other branch of the chest; its last joint is the head, or the one before where the last only marks an end."""
+    """The longest other branch of the chest; its last joint is the head, or the one before where the last has no length."""
     others = [c for c in shape.skeleton.children[chest] if c not in arms]
     if not others:
         return {}
     chain = list(shape.chains[max(others, key=shape.reach)])
-    while len(chain) > 2 and not has_end(shape.skeleton, chain[-1]):
+    end = shape.skeleton.ends[chain[-1]]
+    if len(chain) > 1 and not np.isfinite(end).all():
+        return {}  # nothing says whether the last joint is a head or the end of one
+    if len(chain) > 1 and not has_end(shape.skeleton, chain[-1]):
         chain.pop()
     return {"neck": tuple(chain[:-1]), "head": (chain[-1],)}
 

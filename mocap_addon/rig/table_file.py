@@ -69,7 +69,7 @@ def dumps(table: CorrectionTable) -> str:
 
 def _on_one_line(found: re.Match[str]) -> str:
     """``[1.0, 2.0, 3.0]``, as a person would write it, while it is short."""
-    inside = ", ".join(line.strip().removesuffix(",") for line in found[2].splitlines())
+    inside = ", ".join(line.strip().removesuffix(",") for line in found[2].rstrip("\n").split("\n"))
     return f"{found[1]}[{inside}]" if len(inside) <= 100 else found[0]
 
 

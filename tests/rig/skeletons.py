@@ -147,15 +147,18 @@ def written(text: str, step: tuple[float, float, float] = (0.1, 0.0, 0.0)) -> tu
 
     A line of a left bone that ends in ``*`` stands for the right one too, with everything below it.
     """
-    lines = [line for line in text.splitlines() if line.strip()]
-    rows = [(len(line) - len(line.lstrip()), *(part.strip() for part in line.partition(" = ")[::2])) for line in lines]
+    rows = [
+        (len(line) - len(line.lstrip()), *(part.strip() for part in line.partition(" = ")[::2]))
+        for line in text.splitlines()
+        if line.strip()
+    ]
+    above = [next((i for i in range(k - 1, -1, -1) if rows[i][0] < row[0]), -1) for k, row in enumerate(rows)]
     names: list[str] = []
     parents: list[int] = []
     truth: dict[str, tuple[str, ...]] = {}
 
-    def put(start: int, parent: int, mirror: bool) -> None:
-        indent, name, role = rows[start]
-        name = name.removesuffix("*")
+    def put(k: int, parent: int, mirror: bool) -> None:
+        name, role = rows[k][1].removesuffix("*"), rows[k][2]
         if mirror:
             name, role = other_side(name), role.replace("left", "right")
         names.append(name)
@@ -163,26 +166,21 @@ def written(text: str, step: tuple[float, float, float] = (0.1, 0.0, 0.0)) -> tu
         me = len(names) - 1
         if role:
             truth[role] = (*truth.get(role, ()), name)
-        for k in range(start + 1, len(rows)):
-            if rows[k][0] <= indent:
-                break
-            if rows[k][0] == min(r[0] for r in rows[start + 1 : k + 1]) and parent_row(k) == start:
-                put(k, me, mirror)
-                if rows[k][1].endswith("*") and not mirror:
-                    put(k, me, True)
+        put_all(k, me, mirror)
 
-    def parent_row(k: int) -> int:
-        return next((i for i in range(k - 1, -1, -1) if rows[i][0] < rows[k][0]), -1)
+    def put_all(under: int, parent: int, mirror: bool) -> None:
+        for k, row in enumerate(rows):
+            if above[k] == under:
+                put(k, parent, mirror)
+                if row[1].endswith("*"):
+                    put(k, parent, True)
 
-    for k, row in enumerate(rows):
-        if row[0] == 0:
-            put(k, -1, False)
-            if row[1].endswith("*"):
-                put(k, -1, True)
+    put_all(-1, -1, False)
     return Skeleton(tuple(names), np.array(parents), np.tile(step, (len(names), 1))), truth
 
 
 _SIDES = (
+    ("_L_", "_R_"),
     ("Left", "Right"),
     ("left", "right"),
     ("左", "右"),
