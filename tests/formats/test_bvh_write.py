@@ -96,7 +96,7 @@ def test_any_rest_pose_comes_back(tmp_path_factory, seed, order, up, moving):
     path = tmp_path_factory.mktemp("write") / "out.bvh"
     bvh_write.write(take, path, BvhOptions(up=up, unit=0.0254, order=order))
     (back,) = formats.read(path, ReadOptions(up=up, rest_up=up, unit=0.0254))
-    leaves = [j for j in range(len(take.skeleton)) if not take.skeleton.children[j] and np.isnan(ends[j, 0])]
+    leaves = [j for j in range(len(take.skeleton)) if not take.skeleton.children[j] and np.isnan(take.skeleton.ends[j, 0])]
     at = [back.skeleton.index(take.skeleton.names[j]) for j in leaves]
     np.testing.assert_allclose(back.skeleton.ends[at], 0.0)
     ends = back.skeleton.ends.copy()

@@ -20,7 +20,7 @@ WALK = (DATA / "takes" / "cmu_walk_60rows.bvh").read_text()
 def rewritten(
     turn: Rotation, scale: float = 1.0, turn_rest: bool = True, turn_motion: bool = True, move=(0.0, 0.0, 0.0), rename=str
 ) -> str:
-    """The walk seen from other axes: offsets, positions and, by a change of basis, rotations; the root's motion alone if not ``turn_rest``."""
+    """The walk seen from other axes: offsets, positions and, by a change of basis, rotations; only the root moves if not ``turn_rest``."""
     head, rows = WALK.split("Frame Time: 0.00833333\n")
     out: list[str] = []
     for line in head.splitlines():
