@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
@@ -14,6 +14,7 @@ from .. import __version__, retarget, rig
 from ..motion.errors import RigError
 from ..motion.take import Take
 from ..retarget import PoseMotion, RetargetOptions
+from ..retarget.build import Bodies, bodies_of, table_and_bodies
 from ..retarget.transfer import reference_pose
 from ..rig.roles import RoleMap
 from ..rig.table import CorrectionTable
@@ -83,17 +84,15 @@ def retarget_onto(
     scene = bpy.context.scene
     target = armature.read(obj, scene)
     source_roles, target_roles = _roles(take, target)
-    table = _table(take, target, source_roles, target_roles, table, options.reference_frame)
+    table, bodies = _table(take, target, source_roles, target_roles, table, options.reference_frame)
     matched = time.perf_counter()
 
     rate = _rate(options, take, scene)
     sampled = take if rate is None else take.resampled(rate)
     settings = RetargetOptions(
         travel=options.travel,
-        reference=reference_pose(take, options.reference_frame),
-        target_axes=target.object_rotation,
+        bodies=bodies,
         inherits_rotation=target.inherits_rotation,
-        roles=(source_roles, target_roles),
     )
     motion = retarget.retarget(sampled, table, target.skeleton, settings)
     carried = time.perf_counter()
@@ -119,7 +118,7 @@ def preview_table(
     """The table that :func:`retarget_onto` would compute, and both role maps. Nothing is changed."""
     target = armature.read(obj, bpy.context.scene)
     source_roles, target_roles = _roles(take, target)
-    return _table(take, target, source_roles, target_roles, None, reference_frame), source_roles, target_roles
+    return _table(take, target, source_roles, target_roles, None, reference_frame)[0], source_roles, target_roles
 
 
 def _roles(take: Take, target: Target) -> tuple[RoleMap, RoleMap]:
@@ -133,20 +132,16 @@ def _table(
     target_roles: RoleMap,
     table: CorrectionTable | None,
     reference_frame: int | None,
-) -> CorrectionTable:
+) -> tuple[CorrectionTable, Bodies]:
     reference = reference_pose(take, reference_frame)
+    axes = target.object_rotation
     if table is not None:
         roles = (source_roles, target_roles)
-        return retarget.measured(
-            table, take.skeleton, target.skeleton, reference=reference, target_axes=target.object_rotation, roles=roles
-        )
+        bodies = bodies_of(table, take.skeleton, target.skeleton, reference=reference, target_axes=axes, roles=roles)
+        return retarget.measured(table, take.skeleton, target.skeleton, bodies=bodies), bodies
     rig.require_humanoid(source_roles, take.skeleton)
     rig.require_humanoid(target_roles, target.skeleton)
-    if reference is not None:
-        reference = replace(reference, roles=source_roles.joints)
-    return retarget.build_table(
-        take.skeleton, source_roles, target.skeleton, target_roles, reference=reference, target_axes=target.object_rotation
-    )
+    return table_and_bodies(take.skeleton, source_roles, target.skeleton, target_roles, reference=reference, target_axes=axes)
 
 
 def _rate(options: JobOptions, take: Take, scene: bpy.types.Scene) -> Fraction | None:

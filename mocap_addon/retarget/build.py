@@ -71,6 +71,19 @@ def build_table(
     RigError
         When hips or left and right cannot be told.
     """
+    return table_and_bodies(source, source_roles, target, target_roles, reference=reference, target_axes=target_axes)[0]
+
+
+def table_and_bodies(
+    source: Skeleton,
+    source_roles: RoleMap,
+    target: Skeleton,
+    target_roles: RoleMap,
+    *,
+    reference: Pose | None = None,
+    target_axes: Array | None = None,
+) -> tuple[CorrectionTable, Bodies]:
+    """:func:`build_table`, and the bodies it was computed from: a retarget that follows need not work them out again."""
     rows: list[Row] = []
     for role in ROLES:
         rows.extend(_rows_of(role, source, source_roles, target, target_roles))
@@ -86,7 +99,8 @@ def build_table(
         unmapped_source=_unmapped(source, {name for row in rows for name in row.source}),
     )
     roles = (source_roles, target_roles)
-    return measured(table, source, target, reference=reference, target_axes=target_axes, roles=roles)
+    bodies = bodies_of(table, source, target, reference=reference, target_axes=target_axes, roles=roles)
+    return measured(table, source, target, bodies=bodies), bodies
 
 
 def measured(
@@ -96,10 +110,13 @@ def measured(
     *,
     reference: Pose | None = None,
     target_axes: Array | None = None,
-    roles: tuple[RoleMap, RoleMap] | None = None,
+    bodies: Bodies | None = None,
 ) -> CorrectionTable:
-    """The table with alignment, residual and hinge of every row computed anew (after an edit of sources or corrections)."""
-    bodies = bodies_of(table, source, target, reference=reference, target_axes=target_axes, roles=roles)
+    """The table with alignment, residual and hinge of every row computed anew (after an edit of sources or corrections).
+
+    ``bodies``, where they are known already (:func:`bodies_of`), save working them out.
+    """
+    bodies = bodies or bodies_of(table, source, target, reference=reference, target_axes=target_axes)
     if not table.rows:
         return table
     turns = np.array([bodies.turns.get(target.index(row.target), quat.IDENTITY) for row in table.rows])

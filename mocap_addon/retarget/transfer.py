@@ -35,7 +35,6 @@ from ..motion import quat
 from ..motion.errors import RigError
 from ..motion.skeleton import Skeleton
 from ..motion.take import Take
-from ..rig.roles import RoleMap
 from ..rig.table import CorrectionTable, Row
 from . import build, frames, travel
 from .build import Bodies
@@ -62,15 +61,16 @@ class RetargetOptions:
         Rotation of the target's own space in the world (its object's).
     inherits_rotation : (J,) bool array or None
         Target bones that follow their parent's rotation; None: all.
-    roles : (RoleMap, RoleMap) or None
-        What the matcher said of source and target, where it is known already; else it is asked.
+    bodies : Bodies or None
+        Both bodies at their reference poses, where they are known already (:func:`.build.bodies_of`); ``reference`` and ``target_axes`` are then
+        in them.
     """
 
     travel: float | None = None
     reference: frames.Pose | None = None
     target_axes: Array | None = None
     inherits_rotation: NDArray[np.bool_] | None = None
-    roles: tuple[RoleMap, RoleMap] | None = None
+    bodies: Bodies | None = None
 
 
 def reference_pose(take: Take, frame: int | None) -> frames.Pose | None:
@@ -108,8 +108,8 @@ def retarget(take: Take, table: CorrectionTable, target: Skeleton, options: Reta
     options = options or RetargetOptions()
     if take.frames == 0:
         raise RigError(f'The take "{take.name}" has no frames; there is nothing to retarget.')
-    bodies = build.bodies_of(
-        table, take.skeleton, target, reference=options.reference, target_axes=options.target_axes, roles=options.roles
+    bodies = options.bodies or build.bodies_of(
+        table, take.skeleton, target, reference=options.reference, target_axes=options.target_axes
     )
     plan = _Plan(table, take.skeleton, target, bodies, options)
     count = take.frames

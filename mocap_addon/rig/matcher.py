@@ -52,6 +52,20 @@ def match(skeleton: Skeleton, family: str | None = None) -> RoleMap:
     RigError
         When ``family`` is no family's name.
     """
+    key = (family, skeleton.names, *(part.tobytes() for part in (skeleton.parents, skeleton.rest_translations, skeleton.rest_rotations)))
+    if key not in _matched:
+        while len(_matched) >= _REMEMBERED:
+            _matched.pop(next(iter(_matched)))
+        _matched[key] = _match_anew(skeleton, family)
+    return _matched[key]
+
+
+_REMEMBERED = 64
+_matched: dict[tuple[object, ...], RoleMap] = {}
+"""Skeletons matched before: takes of one suit onto one character ask the same two questions a thousand times."""
+
+
+def _match_anew(skeleton: Skeleton, family: str | None) -> RoleMap:
     rig = deform_skeleton(skeleton)
     if rig is None:
         return _match(skeleton, family, [])
