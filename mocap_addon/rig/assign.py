@@ -77,18 +77,19 @@ def limbs(skeleton: Skeleton, claims: Claims, allowed: Collection[int]) -> dict[
     for side in ("left", "right"):
         for parts in (ARM_PARTS, LEG_PARTS):
             found = limb(skeleton, claims, side, parts, allowed)
-            if not _is_limb(claims, found, side):
-                continue
-            out.update({f"{side}{part}": joint for part, joint in found.items()})
+            out.update({f"{side}{part}": joint for part, joint in _believed(claims, found, side).items()})
     return out
 
 
-def _is_limb(claims: Claims, found: dict[str, int], side: str) -> bool:
-    """One lone joint whose word has two meanings ("leg") is no limb."""
-    if len(found) != 1:
-        return bool(found)
-    part, joint = next(iter(found.items()))
-    return claims.sure(joint, part, side) >= 0.85
+def _believed(claims: Claims, found: dict[str, int], side: str) -> dict[str, int]:
+    """Without the part that settles it, a word with two meanings is not believed: a lone "leg", a "shoulder" with no elbow below."""
+    if len(found) == 1:
+        part, joint = next(iter(found.items()))
+        return found if claims.sure(joint, part, side) >= 0.85 else {}
+    for upper, lower in (("UpperArm", "LowerArm"), ("UpperLeg", "LowerLeg")):
+        if upper in found and lower not in found and claims.sure(found[upper], upper, side) < 0.85:
+            found = {part: joint for part, joint in found.items() if part != upper}
+    return found
 
 
 def fill_between(skeleton: Skeleton, claims: Claims, roles: dict[str, int]) -> dict[str, int]:

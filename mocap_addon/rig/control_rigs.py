@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rigs whose deform bones do not hang on each other but on the bones that drive them.
 
-In a generated Rigify rig ``DEF-thigh.L`` hangs on ``ORG-spine`` and ``DEF-spine`` on ``root``: the body is whole only when ``ORG-x`` and ``DEF-x``
-count as one bone. :func:`deform_skeleton` gives that body.
+In a generated Rigify rig ``DEF-thigh.L`` hangs on ``ORG-spine`` and ``DEF-spine`` on ``root``: the body is whole only
+when ``ORG-x`` and ``DEF-x`` count as one bone. :func:`deform_skeleton` gives that body.
 """
 
 from __future__ import annotations

@@ -131,7 +131,10 @@ def _limbs(shape: _Shape, starts: tuple[int, int], parts: tuple[str, ...], befor
 
 
 def _long_bones(lengths: Array) -> int | None:
-    """Where in a chain the two neighbouring bones start that are longest together and not too unlike; None when two places are about as good."""
+    """Where in a chain the two neighbouring bones start that are longest together and not too unlike.
+
+    None when two places are about as good.
+    """
     found: list[tuple[float, int]] = []
     for i in range(len(lengths) - 2):
         upper, lower = float(lengths[i + 1]), float(lengths[i + 2])

@@ -10,7 +10,10 @@ FINGER_WORDS = ("Thumb", "Index", "Middle", "Ring", "Little")
 
 
 def fingers(indent: int, *levels: str) -> str:
-    """Lines for five fingers: one text a level from the hand outwards, thumb to little finger apart by ``|``; ``!`` marks a joint without role."""
+    """Lines for five fingers: one text a level from the hand outwards, thumb to little finger apart by ``|``.
+
+    ``!`` marks a joint without role.
+    """
     lines = []
     for finger, names in zip(FINGER_WORDS, zip(*[level.split("|") for level in levels], strict=True), strict=True):
         for depth, name in enumerate(names):
@@ -116,7 +119,14 @@ Genesis8Female = root
          lForearmBend = leftLowerArm
           lForearmTwist
            lHand = leftHand
-{fingers(12, "lThumb1|!lCarpal1|!lCarpal2|!lCarpal3|!lCarpal4", "lThumb2|lIndex1|lMid1|lRing1|lPinky1", "lThumb3|lIndex2|lMid2|lRing2|lPinky2")}
+{
+    fingers(
+        12,
+        "lThumb1|!lCarpal1|!lCarpal2|!lCarpal3|!lCarpal4",
+        "lThumb2|lIndex1|lMid1|lRing1|lPinky1",
+        "lThumb3|lIndex2|lMid2|lRing2|lPinky2",
+    )
+}
       neckLower = neck
        neckUpper = neck
         head = head
@@ -269,7 +279,14 @@ MMD = f"""
            左ひじ = leftLowerArm
             左手捩
              左手首 = leftHand
-{fingers(14, "左親指０|左人指１|左中指１|左薬指１|左小指１", "左親指１|左人指２|左中指２|左薬指２|左小指２", "左親指２|左人指３|左中指３|左薬指３|左小指３")}
+{
+    fingers(
+        14,
+        "左親指０|左人指１|左中指１|左薬指１|左小指１",
+        "左親指１|左人指２|左中指２|左薬指２|左小指２",
+        "左親指２|左人指３|左中指３|左薬指３|左小指３",
+    )
+}
  左足IK親*
   左足ＩＫ
    左つま先ＩＫ

@@ -13,11 +13,39 @@ from mocap_addon.rig.families import finger_of, load_family
 from mocap_addon.rig.names import readings
 
 WANTED = (
-    "Xsens MVN", "Collar and elbow names (MVN BVH)", "CMU (cgspeed)", "CMU (ASF)", "Mixamo", "Unreal mannequin", "VRM", "VRoid", "Rigify metarig",
-    "MakeHuman default", "MakeHuman MHX", "KayKit", "ChingMu (23 joints)", "LaFAN1", "Bandai-Namco", "Rokoko", "Noitom Axis", "DFKI", "Quaternius",
-    "Unity humanoid", "HumanIK", "3ds Max Biped", "Daz Genesis 3 and 8", "Daz Genesis 9", "Character Creator", "Auto-Rig Pro", "SMPL",
-    "OptiTrack Motive", "MikuMikuDance (Japanese)", "MikuMikuDance (English)", "Poser", "Rigify deform bones",
-)  # fmt: skip
+    "Xsens MVN",
+    "Collar and elbow names (MVN BVH)",
+    "CMU (cgspeed)",
+    "CMU (ASF)",
+    "Mixamo",
+    "Unreal mannequin",
+    "VRM",
+    "VRoid",
+    "Rigify metarig",
+    "MakeHuman default",
+    "MakeHuman MHX",
+    "KayKit",
+    "ChingMu (23 joints)",
+    "LaFAN1",
+    "Bandai-Namco",
+    "Rokoko",
+    "Noitom Axis",
+    "DFKI",
+    "Quaternius",
+    "Unity humanoid",
+    "HumanIK",
+    "3ds Max Biped",
+    "Daz Genesis 3 and 8",
+    "Daz Genesis 9",
+    "Character Creator",
+    "Auto-Rig Pro",
+    "SMPL",
+    "OptiTrack Motive",
+    "MikuMikuDance (Japanese)",
+    "MikuMikuDance (English)",
+    "Poser",
+    "Rigify deform bones",
+)
 
 
 def test_the_families_asked_for_are_there_once() -> None:

@@ -39,7 +39,7 @@ def test_roles_and_family(name: str) -> None:
 @pytest.mark.parametrize("name", RIGS)
 def test_words_of_any_naming_are_never_wrong(name: str) -> None:
     """Without the rig's own family (one bone in four renamed to nonsense, so that no family explains it), nothing wrong is matched."""
-    family, text = RIGS[name]
+    _, text = RIGS[name]
     skeleton, truth = written(text)
     chance = random.Random(name)
     names = tuple(f"zz{j}" if chance.random() < 0.25 else n for j, n in enumerate(skeleton.names))
@@ -49,6 +49,18 @@ def test_words_of_any_naming_are_never_wrong(name: str) -> None:
         if role in ("root", "spine", "neck", "head", "hips"):
             continue  # the hierarchy may rightly fill these with renamed links
         assert set(joints) <= right.get(role, set()), (role, [skeleton.names[j] for j in joints])
+
+
+@pytest.mark.parametrize("name", RIGS)
+def test_words_alone_are_never_wrong(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no family at all: every chain that is found is the true one or none."""
+    skeleton, truth = written(RIGS[name][1])
+    monkeypatch.setattr("mocap_addon.rig.claims.families", tuple)
+    roles = rig.match(skeleton)
+    assert {role: names for role, names in named(roles, skeleton).items() if names != truth.get(role)} == {}
+    if name in ("unreal_5", "smpl", "unity", "optitrack", "lafan1", "humanik"):
+        assert set(roles.joints) == set(truth)
+        assert max(roles.confidence.values()) <= 0.9
 
 
 def renamed(skeleton: Skeleton, change) -> Skeleton:
@@ -251,7 +263,7 @@ def test_an_upper_body_alone_is_named_as_such() -> None:
     roles = rig.match(skeleton)
     assert named(roles, skeleton) == truth
     assert roles.notes[0].startswith("Only an upper body")
-    with pytest.raises(RigError, match="Only an upper body.*left upper leg"):
+    with pytest.raises(RigError, match=r"Only an upper body.*left upper leg"):
         rig.require_humanoid(roles, skeleton)
 
 
