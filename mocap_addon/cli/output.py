@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import numbers
 import os
 import sys
 import traceback
@@ -50,6 +51,8 @@ class Output:
         with contextlib.suppress(OSError):
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, 1)
+            if self._own is not None:
+                os.dup2(null, self._own.fileno())
             os.close(null)
 
     @contextlib.contextmanager
@@ -115,7 +118,9 @@ def _plain(value: object) -> object:
         return [_plain(v) for v in value]
     if value is None or isinstance(value, (bool, int, str)):
         return value
-    if isinstance(value, float):
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
         return float(value) if math.isfinite(value) else None
     return str(value)
 
