@@ -52,7 +52,8 @@ def match(skeleton: Skeleton, family: str | None = None) -> RoleMap:
     RigError
         When ``family`` is no family's name.
     """
-    key = (family, skeleton.names, *(part.tobytes() for part in (skeleton.parents, skeleton.rest_translations, skeleton.rest_rotations)))
+    parts = (skeleton.parents, skeleton.rest_translations, skeleton.rest_rotations, skeleton.ends)
+    key = (family, skeleton.names, *(part.tobytes() for part in parts))
     if key not in _matched:
         while len(_matched) >= _REMEMBERED:
             _matched.pop(next(iter(_matched)))

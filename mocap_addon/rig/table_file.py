@@ -21,12 +21,12 @@ from types import ModuleType
 from typing import cast, get_args
 
 from ..motion.errors import FileError, MocapError
-from .roles import ROLES
+from .roles import HELPER, ROLES
 from .table import VERSION, CorrectionTable, Row, Rule
 
 _HEAD = """\
 # Correction table: which bone follows which. One [[row]] a bone of the character.
-#   role        what the bone is; every link of a spine, neck or finger has the same role
+#   role        what the bone is; every link of a spine, neck or finger has the same role; "helper": a bone that follows its namesake
 #   target      the bone of the character
 #   source      the joint of the take, or the joints of a chain from the body outwards
 #   correction  degrees about the character's left, back and up, in this order, added by hand
@@ -194,7 +194,7 @@ def _read_row(data: dict[str, object], number: int, where: Path | None) -> tuple
     bone = data.get("target")
     read = _Reader(data, f'row {number} ("{bone}")' if isinstance(bone, str) else f"row {number}", where)
     role = read.text("role")
-    if role not in ROLES:
+    if role not in ROLES and role != HELPER:
         near = next((known for known in ROLES if known.lower() == role.lower()), None)
         raise read.error("role", f'"{role}" is no role' + (f'; "{near}" was meant' if near else f"; roles are {', '.join(ROLES[:6])}, ..."))
     source = read.texts("source")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mocap_addon import rig
 from mocap_addon.motion.errors import RigError
 from mocap_addon.motion.skeleton import Skeleton
+from mocap_addon.rig import matcher
 from mocap_addon.rig.roles import RoleMap
 
 from .rigs import LAFAN1, RIGS, UNREAL_5
@@ -56,7 +57,7 @@ def test_words_alone_are_never_wrong(name: str, monkeypatch: pytest.MonkeyPatch)
     """With no family at all: every chain that is found is the true one or none."""
     skeleton, truth = written(RIGS[name][1])
     monkeypatch.setattr("mocap_addon.rig.claims.families", tuple)
-    roles = rig.match(skeleton)
+    roles = matcher._match_anew(skeleton, None)
     assert {role: names for role, names in named(roles, skeleton).items() if names != truth.get(role)} == {}
     if name in ("unreal_5", "smpl", "unity", "optitrack", "lafan1", "humanik"):
         assert set(roles.joints) == set(truth)
@@ -311,3 +312,12 @@ def test_a_family_can_be_asked_for() -> None:
     assert rig.match(skeleton, family="mixamo").family == "Mixamo"
     with pytest.raises(RigError, match="no naming family"):
         rig.match(skeleton, family="nonsense")
+
+
+def test_a_skeleton_matched_before_is_told_from_one_that_differs_only_in_its_ends() -> None:
+    """What was matched is remembered; bone ends count too (they tell a head from the end of one, and where the feet point)."""
+    skeleton, _ = written(LAFAN1)
+    first = rig.match(skeleton)
+    assert rig.match(skeleton.renamed(skeleton.names)) is first
+    other = Skeleton(skeleton.names, skeleton.parents, skeleton.rest_translations, ends=np.ones((len(skeleton), 3)))
+    assert rig.match(other) is not first

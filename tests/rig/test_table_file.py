@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 
 from mocap_addon import rig
 from mocap_addon.motion.errors import FileError, MocapError
-from mocap_addon.rig.roles import ROLES
+from mocap_addon.rig.roles import HELPER, ROLES
 from mocap_addon.rig.table import CorrectionTable, Row
 
 BY_HAND = """
@@ -117,7 +117,7 @@ def rows(draw: st.DrawFn) -> Row:
     rule = draw(st.sampled_from(["copy", "blend", "chord"]))
     count = {"copy": 1, "blend": 2}.get(rule) or draw(st.integers(1, 5))
     return Row(
-        draw(st.sampled_from(ROLES)),
+        draw(st.sampled_from([*ROLES, HELPER])),
         draw(NAMES),
         tuple(draw(NAMES) for _ in range(count)),
         rule,
