@@ -50,7 +50,9 @@ def named(context: bpy.types.Context, name: str) -> bpy.types.Object:
     TargetError
         There is none, or it cannot take motion.
     """
-    obj = bpy.data.objects.get(name) if name else of(context)
+    # A linked character and its override have the same name: the one of this file is meant.
+    objects = bpy.data.objects
+    obj = (objects.get((name, None)) or objects.get(name)) if name else of(context)
     if obj is None:
         if name:
             raise TargetError(f'There is no object called "{name}"; give the name of an armature.')

@@ -36,6 +36,9 @@ class _Retargeting(ReadSettings, JobSettings):
 
     def from_panel(self, context: bpy.types.Context) -> None:
         settings.copy_unset(context.scene.mocap, self)
+        obj = characters.of(context)
+        if not self.target and obj is not None:
+            self.target = obj.name
 
     def report_outcome(self, obj: bpy.types.Object, outcome: run.Outcome) -> None:
         for note in outcome.notes[:MOST_NOTES]:
@@ -118,7 +121,7 @@ class MOCAP_OT_import_take(_Retargeting, bpy.types.Operator):
 
     directory: StringProperty(subtype="DIR_PATH", options={"HIDDEN", "SKIP_SAVE"})
     files: CollectionProperty(type=bpy.types.OperatorFileListElement, options={"HIDDEN", "SKIP_SAVE"})
-    filter_glob: StringProperty(default="*.bvh", options={"HIDDEN"})
+    filter_glob: StringProperty(default=takes.FILE_FILTER, options={"HIDDEN"})
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:

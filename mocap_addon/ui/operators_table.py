@@ -39,7 +39,7 @@ class MOCAP_OT_match_bones(bpy.types.Operator):
     bl_label = "Match"
     bl_options = {"REGISTER", "UNDO"}
 
-    keep: BoolProperty(name="Keep corrections", description="Keep the corrections made so far", default=True, options={"SKIP_SAVE"})
+    keep: BoolProperty(name="Keep Corrections", description="Keep the corrections made so far", default=True, options={"SKIP_SAVE"})
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:

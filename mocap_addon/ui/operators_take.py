@@ -20,7 +20,7 @@ class MOCAP_OT_open_take(bpy.types.Operator):
     bl_options = {"REGISTER", "INTERNAL"}
 
     filepath: StringProperty(subtype="FILE_PATH", options={"HIDDEN", "SKIP_SAVE"})
-    filter_glob: StringProperty(default="*.bvh", options={"HIDDEN"})
+    filter_glob: StringProperty(default=takes.FILE_FILTER, options={"HIDDEN"})
 
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         if self.filepath:

@@ -53,7 +53,7 @@ class MOCAP_PT_take(_Tab, bpy.types.Panel):
     def draw(self, context: bpy.types.Context) -> None:
         layout, settings = self.layout, context.scene.mocap
         row = layout.row(align=True)
-        row.prop(settings, "filepath", text="", icon="ARMATURE_DATA", placeholder="Choose a .bvh file")
+        row.prop(settings, "filepath", text="", icon="ARMATURE_DATA", placeholder="Choose a recording")
         row.operator("mocap.open_take", text="", icon="FILE_FOLDER").filepath = ""
         row.menu("MOCAP_MT_recent", text="", icon="TIME")
         reading = takes.peek(context.scene)
@@ -118,7 +118,7 @@ class MOCAP_PT_character(_Tab, bpy.types.Panel):
         column.scale_y = 0.85
         if settings.target is None:
             fact(column, context, "Selected", obj.name)
-        fact(column, context, "Skeleton", f"{known.roles.family or 'unknown'}, {known.bones} bones")
+        fact(column, context, "Skeleton", known.roles.family or "unknown")
         missing = known.roles.missing(REQUIRED_ROLES)
         if known.error:
             paragraph(layout, context, known.error, "ERROR")
@@ -157,6 +157,7 @@ class MOCAP_PT_bone(_Tab, bpy.types.Panel):
     bl_idname = "MOCAP_PT_bone"
     bl_parent_id = "MOCAP_PT_bones"
     bl_label = "Bone"
+    bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
@@ -170,7 +171,7 @@ class MOCAP_PT_bone(_Tab, bpy.types.Panel):
         layout.use_property_decorate = False
         column = layout.column(align=True)
         column.scale_y = 0.85
-        fact(column, context, "Body part", words.capital(words.role_words(row.role)) or "none")
+        fact(column, context, "Body Part", words.capital(words.role_words(row.role)) or "none")
         layout.prop(row, "source", icon="BONE_DATA")
         if row.rule != "copy":
             fact(layout, context, "", _mixed(row))
@@ -186,10 +187,10 @@ class MOCAP_PT_bone(_Tab, bpy.types.Panel):
         if row.residual >= 0.0:
             fact(column, context, "Points", words.residual_words(row.residual))
         if row.hinge > words.FAIR_DEGREES:
-            fact(column, context, "Bends", f"{row.hinge:.0f}° beside the take's")
+            fact(column, context, "Bends", f"{row.hinge:.0f}° off the take")
         rest = math.degrees(math.hypot(*row.alignment))
         if rest > words.GOOD_DEGREES:
-            fact(column, context, "Rest pose", f"{rest:.0f}° away from the take's")
+            fact(column, context, "Rest Pose", f"{rest:.0f}° from the take's")
         if table_sync.corrected(row):
             layout.operator("mocap.reset_corrections", icon="LOOP_BACK").which = "ONE"
 

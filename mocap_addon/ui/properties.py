@@ -27,22 +27,23 @@ from bpy.props import (
 from . import takes
 
 OVERRIDABLE = {"LIBRARY_OVERRIDABLE"}
+"""Lets a person edit the rows of an overridden character. (The groups themselves are not marked: Blender 5 cannot load such overrides.)"""
 UNKNOWN = -1.0
 """Stands for "not a number" in the stored residuals: Blender's sliders cannot show NaN."""
 
 RATE_MODES = (
     ("SCENE", "Scene", "Keys fall on the scene's whole frames. The motion keeps its speed"),
-    ("SOURCE", "As recorded", "Every recorded sample becomes a key, also between the scene's frames"),
+    ("SOURCE", "As Recorded", "Every recorded sample becomes a key, also between the scene's frames"),
     ("CUSTOM", "Other", "Keys at a rate of your own"),
 )
 UP_AXES = (
-    ("AUTO", "Find out", "Found from the motion itself"),
+    ("AUTO", "Find Out", "Found from the motion itself"),
     ("Y", "Y", "The file's Y axis points up"),
     ("Z", "Z", "The file's Z axis points up"),
     ("X", "X", "The file's X axis points up"),
 )
 UNITS = (
-    ("AUTO", "Find out", "Found from the size of the body"),
+    ("AUTO", "Find Out", "Found from the size of the body"),
     ("MM", "Millimetres", "One unit of the file is a millimetre"),
     ("CM", "Centimetres", "One unit of the file is a centimetre"),
     ("M", "Metres", "One unit of the file is a metre"),
@@ -57,9 +58,9 @@ FILTERS = (
     ("EDITED", "Corrected", "Only bones with a correction of yours"),
 )
 RULES = (
-    ("copy", "Follow one bone", "Turns as this one bone of the take does"),
-    ("blend", "Follow two bones", "Turns as a mix of two neighbouring bones of the take does"),
-    ("chord", "Follow a chain", "Aims along a whole chain of bones of the take"),
+    ("copy", "Follow One Bone", "Turns as this one bone of the take does"),
+    ("blend", "Follow Two Bones", "Turns as a mix of two neighbouring bones of the take does"),
+    ("chord", "Follow a Chain", "Aims along a whole chain of bones of the take"),
 )
 
 
@@ -104,7 +105,7 @@ class MocapRow(bpy.types.PropertyGroup):
     def _source_search(self, context: bpy.types.Context, text: str) -> list[str]:
         return takes.joint_names(context.scene, text)
 
-    role: StringProperty(name="Body part", override=OVERRIDABLE)
+    role: StringProperty(name="Body Part", override=OVERRIDABLE)
     sources: StringProperty(override=OVERRIDABLE, description="The followed bones, as a JSON list")
     source: StringProperty(
         name="Follows",
@@ -112,6 +113,7 @@ class MocapRow(bpy.types.PropertyGroup):
         get=_source_get,
         set=_source_set,
         search=_source_search,
+        override=OVERRIDABLE,
     )
     rule: EnumProperty(name="How", items=RULES, default="copy", override=OVERRIDABLE)
     blend: FloatProperty(
@@ -133,7 +135,7 @@ class MocapRow(bpy.types.PropertyGroup):
         override=OVERRIDABLE,
     )
     movable: BoolProperty(
-        name="Also moves",
+        name="Also Moves",
         description="The bone's place follows the take too, not only its direction. As a rule only the hips",
         override=OVERRIDABLE,
     )
@@ -162,7 +164,7 @@ class ReadSettings:
     """How a file is to be understood."""
 
     rate: StringProperty(
-        name="Frame rate",
+        name="Frame Rate",
         description="Frames per second of the recording, for example 120 or 29.97. Empty: as the file says",
         update=_reading_changed,
         options={"SKIP_SAVE"},

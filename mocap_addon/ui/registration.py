@@ -7,6 +7,7 @@ Nothing is caught here: a class that does not register must be seen, not missed.
 from __future__ import annotations
 
 import atexit
+from collections.abc import Callable
 
 import bpy
 
@@ -44,13 +45,18 @@ POINTERS: tuple[tuple[type, type], ...] = (
 )
 """ID types and the one property group (``.mocap``) each of them gets."""
 
+HANDLERS: tuple[tuple[list, Callable[..., None]], ...] = ((bpy.app.handlers.load_post, handlers.restore_tables),)
+"""Blender's events and what answers them."""
+
 
 def register() -> None:
     """Register the classes, then the properties that use them."""
     for cls in CLASSES:
         bpy.utils.register_class(cls)
     for owner, group in POINTERS:
-        owner.mocap = bpy.props.PointerProperty(type=group, override={"LIBRARY_OVERRIDABLE"})
+        owner.mocap = bpy.props.PointerProperty(type=group)
+    for event, answer in HANDLERS:
+        event.append(answer)
     recent.load()
     if not bpy.app.binary_path:
         # Blender as a Python module (4.5) waits for ever at exit when properties still have callbacks.
@@ -60,6 +66,8 @@ def register() -> None:
 def unregister() -> None:
     """Undo :func:`register`, last thing first."""
     atexit.unregister(unregister)
+    for event, answer in reversed(HANDLERS):
+        event.remove(answer)
     takes.forget_all()
     characters.forget_all()
     for owner, _group in reversed(POINTERS):

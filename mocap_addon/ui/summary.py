@@ -21,18 +21,18 @@ def facts(takes: Sequence[Take], roles: Sequence[RoleMap]) -> Facts:
     if len(takes) > 1:
         out.append(("Performers", f"{len(takes)}: {words.listed([t.name for t in takes], 2)}"))
     out.append(("Skeleton", f"{found.family or 'unknown'}, {len(take.skeleton)} bones"))
-    rate = f"{timeline.format_rate(take.rate)} per second" if take.rate else "uneven rate"
-    out.append(("Length", f"{words.duration_words(take.duration)}, {take.frames} frames at {rate}" if take.frames else "no frames"))
+    out.append(("Length", f"{words.duration_words(take.duration)}, {take.frames} frames" if take.frames else "no frames"))
+    out.append(("Rate", f"{timeline.format_rate(take.rate)} per second" if take.rate else "uneven"))
     unit = take.facts.get("unit")
     if isinstance(unit, (int, float)) and unit > 0:
-        out.append(("One unit", words.length_words(float(unit))))
+        out.append(("One Unit", words.length_words(float(unit))))
     if take.facts.get("up"):
         facing = take.facts.get("facing")
         out.append(("Axes", f"{take.facts['up']} up" + (f", facing {facing}" if facing else "")))
-    out.append(("Rest pose", rest_pose.describe(take.skeleton, found)))
+    out.append(("Rest Pose", rest_pose.describe(take.skeleton, found)))
     if take.timecode:
-        out.append(("Time code", take.timecode))
+        out.append(("Time Code", take.timecode))
     missing = found.missing()
     if missing:
-        out.append(("Not found", words.listed([words.role_words(role) for role in missing], 3)))
+        out.append(("Not Found", words.listed([words.role_words(role) for role in missing], 3)))
     return tuple(out)

@@ -55,6 +55,11 @@ class Reading:
         return sum(take.local_rotations.nbytes + take.local_translations.nbytes for take in self.takes)
 
 
+EXTENSIONS: tuple[str, ...] = tuple(ending for kind in formats.FORMATS if kind.reader for ending in kind.extensions)
+"""Endings of the files that can be read, with the dot."""
+
+FILE_FILTER = ";".join(f"*{ending}" for ending in EXTENSIONS)
+
 Key = tuple[str, int, int, ReadOptions]
 
 _readings: OrderedDict[Key, Reading] = OrderedDict()
@@ -82,9 +87,7 @@ def read(path: str, options: ReadOptions) -> Reading:
     key = (path, state.st_size, state.st_mtime_ns, options)
     reading = _readings.get(key)
     if reading is None:
-        found = tuple(formats.read(path, options))
-        if not found:
-            raise FileError("The file holds no motion.", path)
+        found = _read(path, options)
         roles = tuple(rig.match(take.skeleton) for take in found)
         reading = Reading(path, found, roles, summary.facts(found, roles))
         _readings[key] = reading
@@ -136,6 +139,20 @@ def forget_all() -> None:
     """Let go of everything."""
     _readings.clear()
     _shown.clear()
+
+
+def _read(path: str, options: ReadOptions) -> tuple[Take, ...]:
+    if os.path.isdir(path):
+        raise FileError("This is a folder; choose a file in it.", path)
+    try:
+        found = tuple(formats.read(path, options))
+    except OSError as error:
+        raise FileError(f"The file cannot be read ({error.strerror or error}).", path) from None
+    except MemoryError:
+        raise FileError("The file asks for more memory than there is.", path) from None
+    if not found:
+        raise FileError("There is no take in this file.", path)
+    return found
 
 
 def _options_or_plain(scene: bpy.types.Scene) -> ReadOptions:

@@ -76,8 +76,8 @@ def confidence_words(confidence: float) -> str:
 def residual_words(degrees: float) -> str:
     """How closely a bone points where the one it follows points."""
     if degrees <= GOOD_DEGREES:
-        return "exactly as the take's bone"
-    return f"{degrees:.0f}° beside the take's bone"
+        return "as in the take"
+    return f"{degrees:.0f}° off the take"
 
 
 def duration_words(seconds: float) -> str:

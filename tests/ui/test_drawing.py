@@ -86,7 +86,7 @@ def test_an_empty_scene_says_what_to_do():
 def test_a_read_take_is_described(character, walk):
     bpy.context.scene.mocap.filepath = walk
     text = drawn(panels.MOCAP_PT_take)
-    for word in ("CMU", "2.9 s", "343 frames", "120", "5.644 cm", "Y up", "Rest pose"):
+    for word in ("CMU", "2.9 s", "343 frames", "120", "5.644 cm", "Y up", "Rest Pose"):
         assert word in text.replace("\n", " "), word
     assert "Unreal" in drawn(panels.MOCAP_PT_character)
     assert "Not matched yet" in drawn(panels.MOCAP_PT_bones)

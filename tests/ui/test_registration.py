@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from types import SimpleNamespace
 
 import bpy
 import pytest
@@ -91,3 +92,12 @@ def test_as_an_extension_under_an_unknown_prefix(tmp_path, monkeypatch):
         for name in [n for n in sys.modules if n.startswith("bl_ext_test")]:
             del sys.modules[name]
         mocap_addon.register()
+
+
+def test_dropped_files_reach_the_operator():
+    handler = bpy.types.MOCAP_FH_take
+    assert handler.bl_import_operator == "mocap.import_take"
+    assert {".bvh", ".mvnx"} <= set(handler.bl_file_extensions.split(";"))
+    assert handler.poll_drop(SimpleNamespace(area=SimpleNamespace(type="VIEW_3D")))
+    assert not handler.poll_drop(SimpleNamespace(area=SimpleNamespace(type="TEXT_EDITOR")))
+    assert not handler.poll_drop(SimpleNamespace(area=None))

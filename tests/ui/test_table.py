@@ -250,3 +250,33 @@ def test_operators_say_why_they_are_grey(character):
         assert not operator.poll()
         with pytest.raises(RuntimeError, match=r"Press Match first|Choose a take first"):
             operator()
+
+
+def test_an_overridden_character(character, walk, tmp_path):
+    """Editable, and its table is there again when the file is opened."""
+    name, library, path = character.name, str(tmp_path / "library.blend"), str(tmp_path / "shot.blend")
+    group = bpy.data.collections.new("Character")
+    for obj in bpy.data.objects:
+        group.objects.link(obj)
+    bpy.data.libraries.write(library, {group})
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    with bpy.data.libraries.load(library, link=True) as (_found, wanted):
+        wanted.collections = ["Character"]
+    linked = bpy.data.collections["Character"]
+    bpy.context.scene.collection.children.link(linked)
+    linked.override_hierarchy_create(bpy.context.scene, bpy.context.view_layer, do_fully_editable=True)
+    character = bpy.data.objects[name, None]
+    assert character.override_library is not None
+
+    assert bpy.ops.mocap.retarget(filepath=walk, target=name) == {"FINISHED"}  # the override, not the linked one of the same name
+    row = character.mocap.rows["head"]
+    assert not [name for name in ("correction", "source", "movable") if row.is_property_readonly(name)]
+    assert not character.mocap.is_property_readonly("active_row")
+    row.correction = (math.radians(15.0), 0.0, 0.0)
+    assert bpy.ops.mocap.retarget(filepath=walk, target=name) == {"FINISHED"}
+    table = table_sync.to_table(character)
+    bpy.ops.wm.save_as_mainfile(filepath=path)
+    bpy.ops.wm.open_mainfile(filepath=path)
+    again = table_sync.to_table(bpy.data.objects[name, None])
+    assert again.row("head").correction == (15.0, 0.0, 0.0)
+    assert [(r.role, r.target, r.source) for r in again.rows] == [(r.role, r.target, r.source) for r in table.rows]
