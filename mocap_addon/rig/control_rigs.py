@@ -35,7 +35,7 @@ def deform_skeleton(skeleton: Skeleton) -> tuple[Skeleton, tuple[int, ...]] | No
     index = {j: i for i, j in enumerate(order)}
     parents = np.array([index[p] if (p := above[j]) is not None else -1 for j in order], dtype=np.int64)
     places = skeleton.rest_global_positions[order]
-    offsets = places - np.where(parents[:, None] >= 0, places[parents], 0.0)
+    offsets = places - places[parents] * (parents >= 0)[:, None]
     ends = skeleton.rest_global_ends[order] - places
     return Skeleton(tuple(skeleton.names[j] for j in order), parents, offsets, ends=ends), tuple(order)
 
