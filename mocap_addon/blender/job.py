@@ -16,6 +16,7 @@ from ..motion.take import Take
 from ..retarget import PoseMotion, RetargetOptions
 from ..retarget.build import Bodies, bodies_of, table_and_bodies
 from ..retarget.transfer import reference_pose
+from ..retarget.travel import sole_thickness
 from ..rig.roles import RoleMap
 from ..rig.table import CorrectionTable
 from . import actions, armature, scenes
@@ -92,6 +93,7 @@ def retarget_onto(
     settings = RetargetOptions(
         travel=options.travel,
         bodies=bodies,
+        sole=sole_thickness(take, bodies),  # of the take as it is, so that the rate of the keys does not show
         inherits_rotation=target.inherits_rotation,
     )
     motion = retarget.retarget(sampled, table, target.skeleton, settings)

@@ -26,7 +26,7 @@ Left and right factors are constant, so (2) is one 4x4 matrix per bone times the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,8 @@ class RetargetOptions:
         The source's reference pose (see :func:`reference_pose`); None: its rest pose.
     target_axes : (4,) array or None
         Rotation of the target's own space in the world (its object's).
+    sole : float or None
+        Metres below the source's lowest joint when it stands (:func:`.travel.sole_thickness`); None: found from the take.
     inherits_rotation : (J,) bool array or None
         Target bones that follow their parent's rotation; None: all.
     bodies : Bodies or None
@@ -69,6 +71,7 @@ class RetargetOptions:
     travel: float | None = None
     reference: frames.Pose | None = None
     target_axes: Array | None = None
+    sole: float | None = None
     inherits_rotation: NDArray[np.bool_] | None = None
     bodies: Bodies | None = None
 
@@ -111,6 +114,8 @@ def retarget(take: Take, table: CorrectionTable, target: Skeleton, options: Reta
     bodies = options.bodies or build.bodies_of(
         table, take.skeleton, target, reference=options.reference, target_axes=options.target_axes
     )
+    if options.sole is None:
+        options = replace(options, sole=travel.sole_thickness(take, bodies))
     plan = _Plan(table, take.skeleton, target, bodies, options)
     count = take.frames
     rotations = np.empty((count, len(plan.bones), 4), order="F")
@@ -180,7 +185,7 @@ class _Plan:
         movable = [bone for bone in self.plan if bone.row.movable]
         self.moving = tuple(bone.joint for bone in movable)
         self._movers: list[Callable[[Take, _Motion], Array]] = [
-            travel.hips(target, bodies, options.travel, bone.joint, bone.sources[0], build.correction_of(bone.row))
+            travel.hips(target, bodies, options.travel, options.sole or 0.0, bone.joint, bone.sources[0], build.correction_of(bone.row))
             if bone.row.role == "hips"
             else travel.other(source, target, bodies, options.travel, bone.joint, bone.sources[0])
             for bone in movable

@@ -10,6 +10,9 @@ leg lengths), and the same with a prime on the target:
     m'(t) = k A m(t) + (h' - k h) up                          hips'(t) = m'(t) - T(t) T0^-1 (m0' - hips0')
 
 ``k`` times the source's heights over the ankle, plus the target's own height of the ankle, in other words: a stretched leg stays as stretched.
+
+The ground of a rest pose is the plane of its origin when the body stands on it. A rest pose that hangs anywhere (most BVH files put the hips at the
+origin) says only where its lowest joint is; how thick the sole is below it shows in the motion, where the ground is at zero.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..motion import quat
+from ..motion import kinematics, quat
 from ..motion.skeleton import Skeleton
 from ..motion.take import Take
 from ..rig.roles import SIDES
@@ -34,6 +37,10 @@ Array = NDArray[np.float64]
 
 STANDING = 0.15
 """A body whose lowest point lies this share of its hip height or less above the origin's plane stands on that plane: the rest is sole and skin."""
+
+
+_SAMPLES = 200
+_THICKEST = 0.12
 
 
 def leg_length(body: Body) -> float:
@@ -62,27 +69,53 @@ def hip_middle(body: Body) -> Array:
     return 0.5 * (np.asarray(sides[0]) + np.asarray(sides[1]))
 
 
-def ground_height(body: Body) -> float:
-    """Metres, character axes: the height of the ground that the body stands on at its reference pose."""
-    heights = np.concatenate([body.positions[:, 2], body.ends[:, 2]])
-    lowest = float(np.nanmin(heights))
+def ground_height(body: Body, sole: float) -> float:
+    """Metres, character axes: the height of the ground that the body stands on at its reference pose.
+
+    ``sole`` is the thickness below the lowest joint where the pose does not show it.
+    """
+    lowest, stands = _lowest(body)
+    return 0.0 if stands else lowest - sole
+
+
+def _lowest(body: Body) -> tuple[float, bool]:
+    """Height of the lowest joint or bone end at the reference pose, and whether the body stands on the plane of its origin."""
+    lowest = float(np.nanmin(np.concatenate([body.positions[:, 2], body.ends[:, 2]])))
     reach = float(hip_middle(body)[2]) - lowest
-    return 0.0 if -0.02 * reach <= lowest <= STANDING * reach else lowest
+    return lowest, -0.02 * reach <= lowest <= STANDING * reach
+
+
+def sole_thickness(take: Take, bodies: Bodies) -> float:
+    """Metres below the source's lowest joint in stance (the 5th percentile over the take); 0 where the ground is not at zero."""
+    body = bodies.source
+    if _lowest(body)[1]:
+        return 0.0
+    picked = np.unique(np.linspace(0, take.frames - 1, min(take.frames, _SAMPLES)).astype(int))
+    feet = [j for side in SIDES for part in ("Foot", "Toes") for j in body.pose.roles.get(f"{side}{part}", ())]
+    if not feet:
+        return 0.0
+    moving = len(take.local_translations) == take.frames
+    translations = take.local_translations[picked] if moving else take.local_translations
+    rotations = kinematics.global_rotations(take.local_rotations[picked], take.skeleton.parents, feet)
+    positions = kinematics.global_positions(rotations, translations, take.skeleton.parents)[:, feet]
+    ends = positions + quat.rotate(rotations[:, feet], take.skeleton.ends[feet])
+    height = float(np.percentile(np.nanmin(np.concatenate([positions, ends], axis=1)[..., 2], axis=1), 5.0))
+    return height if 0.0 < height <= _THICKEST * leg_length(body) else 0.0
 
 
 def hips(
-    target: Skeleton, bodies: Bodies, scale: float | None, bone: int, joint: int, correction: Array
+    target: Skeleton, bodies: Bodies, scale: float | None, sole: float, bone: int, joint: int, correction: Array
 ) -> Callable[[Take, _Motion], Array]:
     """A function from a block of the take to the hips bone's locations ``(f, 3)`` (metres, in the bone's own rest frame).
 
-    ``correction (4,)`` is the hips' own: they turn about the middle between the hip joints, so that the legs stay where they stand.
+    ``sole`` is what :func:`sole_thickness` found. ``correction (4,)`` is the hips' own: they turn about the middle between the hip joints, so that the legs stay where they stand.
     """
     k = travel_scale(bodies) if scale is None else scale
     a = bodies.source.turn
     pose = bodies.source.pose
     to_middle = quat.rotate(quat.inv(quat.mul(a, pose.rotations[joint])), hip_middle(bodies.source) - bodies.source.positions[joint])
-    height_source = float(hip_middle(bodies.source)[2]) - ground_height(bodies.source)
-    height_target = float(hip_middle(bodies.target)[2]) - ground_height(bodies.target)
+    height_source = float(hip_middle(bodies.source)[2]) - ground_height(bodies.source, sole)
+    height_target = float(hip_middle(bodies.target)[2]) - ground_height(bodies.target, k * sole)
     lift = np.array([0.0, 0.0, height_target - k * height_source])
     back = quat.rotate(correction, bodies.target.positions[bone] - hip_middle(bodies.target))
     undo_reference = quat.inv(quat.mul(a, pose.rotations[joint]))

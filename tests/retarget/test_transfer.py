@@ -227,3 +227,21 @@ def test_a_symmetric_source_facing_nearly_along_an_axis_is_still_turned_exactly(
     target, target_roles = body(a_pose(40))
     out = carried(take.turned(q(Rotation.from_euler("z", heading, degrees=True))), roles, target, target_roles)
     assert np.abs(out.global_positions - take.global_positions).max() < EXACT
+
+
+def hanging(skeleton):
+    """The same skeleton with its hips at the origin at rest, as most BVH files have it."""
+    translations = skeleton.rest_translations.copy()
+    translations[0] = 0.0
+    return skeleton.with_rest(skeleton.rest_rotations, translations)
+
+
+def test_the_sole_below_a_hanging_rest_is_found_in_the_motion():
+    """Hips at the origin at rest, ankles and toes 2 cm above the ground in the motion: a character that stands on its origin stands on the ground."""
+    source, roles = body()
+    take = random_take(source, frames=30, amount=0.0)
+    take = take.rerooted(lambda x: x, lambda v: v * [1.0, 1.0, 0.0] + [0.0, 0.0, 1.0], rest=False)  # standing: toes at 2 cm
+    hung = Take("hung", hanging(source), take.times, take.local_rotations, take.local_translations)
+    assert np.abs(carried(hung, roles, source, roles).global_positions - take.global_positions).max() < EXACT
+    itself = carried(hung, roles, hung.skeleton, roles)
+    assert np.abs(itself.global_positions - take.global_positions).max() < EXACT
