@@ -15,6 +15,7 @@ from .operators_take import take_for
 
 _NO_CHARACTER = "Select the character's armature first."
 _NO_TABLE = "Press Match first."
+_NO_ROW = "No bone is chosen in the list; click one first."
 
 
 class _OnTable:
@@ -157,8 +158,11 @@ class MOCAP_OT_reset_corrections(_OnTable, bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         obj = characters.of(context)
-        settings = obj.mocap
-        rows = settings.rows if self.which == "ALL" else [settings.rows[settings.active_row]]
+        chosen = table_sync.active_row(obj)
+        if self.which == "ONE" and chosen is None:
+            self.report({"ERROR"}, _NO_ROW)
+            return {"CANCELLED"}
+        rows = obj.mocap.rows if self.which == "ALL" else [chosen]
         with properties.quiet():
             for row in rows:
                 row.correction = (0.0, 0.0, 0.0)
@@ -185,9 +189,12 @@ class MOCAP_OT_mirror_corrections(_OnTable, bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         obj = characters.of(context)
-        settings, table = obj.mocap, table_sync.to_table(obj)
+        table, chosen = table_sync.to_table(obj), table_sync.active_row(obj)
+        if self.which == "ONE" and chosen is None:
+            self.report({"ERROR"}, _NO_ROW)
+            return {"CANCELLED"}
         if self.which == "ONE":
-            row, onto = self._pair(table, settings.rows[settings.active_row].name)
+            row, onto = self._pair(table, chosen.name)
             mirrored_table = table if onto is None else table.with_row(rig.mirror_row(row, onto))
         else:
             mirrored_table = rig.mirror_table(table, self.which.lower())

@@ -162,11 +162,10 @@ class MOCAP_PT_bone(_Tab, bpy.types.Panel):
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
         obj = characters.of(context)
-        return obj is not None and 0 <= obj.mocap.active_row < len(obj.mocap.rows)
+        return obj is not None and table_sync.active_row(obj) is not None
 
     def draw(self, context: bpy.types.Context) -> None:
-        layout, settings = self.layout, characters.of(context).mocap
-        row = settings.rows[settings.active_row]
+        layout, row = self.layout, table_sync.active_row(characters.of(context))
         layout.use_property_split = True
         layout.use_property_decorate = False
         column = layout.column(align=True)

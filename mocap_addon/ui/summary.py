@@ -21,7 +21,8 @@ def facts(takes: Sequence[Take], roles: Sequence[RoleMap]) -> Facts:
     if len(takes) > 1:
         out.append(("Performers", f"{len(takes)}: {words.listed([t.name for t in takes], 2)}"))
     out.append(("Skeleton", f"{found.family or 'unknown'}, {len(take.skeleton)} bones"))
-    out.append(("Length", f"{words.duration_words(take.duration)}, {take.frames} frames" if take.frames else "no frames"))
+    length = f"{words.duration_words(take.duration)}, {take.frames} frames" if take.frames > 1 else f"{take.frames or 'no'} frame"
+    out.append(("Length", length))
     out.append(("Rate", f"{timeline.format_rate(take.rate)} per second" if take.rate else "uneven"))
     unit = take.facts.get("unit")
     if isinstance(unit, (int, float)) and unit > 0:

@@ -26,6 +26,12 @@ def has_table(obj: bpy.types.Object) -> bool:
     return len(obj.mocap.rows) > 0
 
 
+def active_row(obj: bpy.types.Object) -> MocapRow | None:
+    """The row chosen in the list."""
+    settings = obj.mocap
+    return settings.rows[settings.active_row] if 0 <= settings.active_row < len(settings.rows) else None
+
+
 def is_edited(obj: bpy.types.Object) -> bool:
     """Whether a person put work into the table: a correction, or a bone chosen by hand."""
     return any(row.by_hand or corrected(row) for row in obj.mocap.rows)
@@ -65,7 +71,8 @@ def from_table(obj: bpy.types.Object, table: CorrectionTable, *, by_hand: bool =
     ``by_hand``: a person made this table (it was loaded from a file), so nothing replaces it unasked.
     """
     settings = obj.mocap
-    active = settings.rows[settings.active_row].name if settings.active_row < len(settings.rows) else ""
+    chosen = active_row(obj)
+    active = chosen.name if chosen is not None else ""
     settings.rows.clear()
     with properties.quiet():
         for entry in table.rows:

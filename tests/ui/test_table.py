@@ -212,6 +212,13 @@ def test_reset(character, walk):
     assert not table_sync.is_edited(character)
 
 
+def test_no_bone_chosen_is_one_sentence(character, walk):
+    bpy.ops.mocap.retarget(filepath=walk)
+    character.mocap.active_row = 999
+    assert "No bone" in refused(bpy.ops.mocap.reset_corrections, which="ONE")
+    assert "No bone" in refused(bpy.ops.mocap.mirror_corrections, which="ONE")
+
+
 def test_filters(character, walk):
     bpy.context.scene.mocap.filepath = walk
     bpy.ops.mocap.match_bones()
