@@ -9,19 +9,18 @@ costs three copies of one reused float32 buffer; nothing is evaluated, no frame 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 import bpy
 import numpy as np
 from numpy.typing import NDArray
 
-from ..motion import quat
 from ..motion.errors import MocapError, TargetError
 from ..retarget.motion import PoseMotion
-from . import compat
+from . import baseline, compat
 from .armature import Target, check
+from .channels import Channels, bone_path, check_channels, curve_channels, pose_channels
 from .scenes import scene_rate
 
 Array = NDArray[np.float64]
@@ -29,24 +28,8 @@ Array = NDArray[np.float64]
 RECIPE = "mocap_recipe"
 """The action's custom property with the recipe, as JSON text."""
 
-STEPPED_PREFIX = "TC"
-"""Curves whose names start so (time code) hold their value between keys."""
-
 _WHOLE = 1e-4
 _INTERPOLATION = bpy.types.Keyframe.bl_rna.properties["interpolation"].enum_items
-_AXIS = {"X": 0, "Y": 1, "Z": 2}
-
-
-@dataclass(frozen=True, eq=False)
-class Channels:
-    """One f-curve per column: ``values (F, n)`` at ``path[0]`` to ``path[n - 1]`` in the group ``group``."""
-
-    path: str
-    group: str
-    values: Array
-    color_mode: str = "AUTO_RGB"
-    stepped: bool = False
-    indexed: bool = True
 
 
 def write(
@@ -81,7 +64,8 @@ def write(
         Whose frames the keys are counted in; the current one by default. A sample ``t`` seconds after the first lands on
         ``frame_start + t * fps / fps_base``, on a whole frame when it is within 1e-4 of one.
     recipe : mapping, optional
-        How the motion was made, stored as JSON text in ``action["mocap_recipe"]``.
+        How the motion was made, stored as JSON text in ``action["mocap_recipe"]``; beside it the keys themselves, so that what is
+        changed by hand later can be told from them (:mod:`.baseline`).
     assign : bool
         Make it the object's action. The action before it is kept (with a fake user if nothing else holds it).
 
@@ -98,21 +82,28 @@ def write(
     missing = [name for name in (target.skeleton.names[k] for k in (*motion.bones, *motion.moving)) if name not in obj.pose.bones]
     if missing:
         raise TargetError(f'"{obj.name}" has no bone "{missing[0]}" any more; start again, so that its bones are read anew.')
-    frames = _frames(motion.times, frame_start, scene_rate(scene or bpy.context.scene), rate)
-    channels = [*_pose_channels(target, motion), *_curve_channels(motion)]
-    _check(channels, motion)
+    scene = scene or bpy.context.scene
+    frames = key_frames(motion.times, frame_start, scene_rate(scene), rate)
+    channels = [*pose_channels(target, motion), *curve_channels(motion)]
+    check_channels(channels, motion)
     channels += _leftovers(obj, target, motion)
     with _Undo() as undo:
         action, slot, bag = compat.new_action(name)
         undo.add(lambda: bpy.data.actions.remove(action))
-        _write_curves(bag, frames, channels)
+        write_curves(bag, frames, channels)
         if recipe is not None:
-            action[RECIPE] = json.dumps(recipe, ensure_ascii=False, default=str)
+            store_recipe(action, recipe)
+            baseline.store(action, baseline.Baseline(frames, tuple(channels), scene_rate(scene)))
         _create_properties(obj, motion, undo)
         if assign:
             _assign(obj, action, slot, undo)
         action.use_fake_user = not assign
     return action
+
+
+def store_recipe(action: bpy.types.Action, recipe: Mapping[str, object]) -> None:
+    """Keep with an action how it was made."""
+    action[RECIPE] = json.dumps(recipe, ensure_ascii=False, default=str)
 
 
 def recipe_of(action: bpy.types.Action) -> dict[str, object] | None:
@@ -130,7 +121,7 @@ def recipe_of(action: bpy.types.Action) -> dict[str, object] | None:
 # --- what goes into the curves -------------------------------------------------------------------------------------------------------
 
 
-def _frames(times: Array, start: float, fps: Fraction, rate: Fraction | None) -> Array:
+def key_frames(times: Array, start: float, fps: Fraction, rate: Fraction | None) -> Array:
     """Seconds ``(F,)`` -> scene frames ``(F,)``."""
     if len(times) == 0:
         raise MocapError("The motion has no frames; there is nothing to write.")
@@ -142,76 +133,6 @@ def _frames(times: Array, start: float, fps: Fraction, rate: Fraction | None) ->
             frames = start + np.rint(count) * step.numerator / step.denominator
     whole = np.rint(frames)
     return np.where(np.abs(frames - whole) < _WHOLE, whole, frames)
-
-
-def _pose_channels(target: Target, motion: PoseMotion) -> Iterator[Channels]:
-    names = target.skeleton.names
-    rotations = _in_rotation_modes(target, motion)
-    moving = {bone: k for k, bone in enumerate(motion.moving)}
-    keyed = [*motion.bones, *(bone for bone in motion.moving if bone not in rotations)]
-    for bone in keyed:
-        base = bone_path(names[bone])
-        if bone in moving and not target.connected[bone]:
-            yield Channels(f"{base}.location", names[bone], target.bone_locations(bone, motion.locations[:, moving[bone]]))
-        if bone in rotations:
-            prop, values = rotations[bone]
-            yield Channels(f"{base}.{prop}", names[bone], values, "AUTO_YRGB" if prop == "rotation_quaternion" else "AUTO_RGB")
-
-
-def _in_rotation_modes(target: Target, motion: PoseMotion) -> dict[int, tuple[str, Array]]:
-    """Bone -> its rotation property and values ``(F, 3)`` or ``(F, 4)``; bones of one mode are turned together."""
-    out: dict[int, tuple[str, Array]] = {}
-    modes = [target.rotation_modes[bone] for bone in motion.bones]
-    for mode in dict.fromkeys(modes):
-        picked = [k for k, m in enumerate(modes) if m == mode]
-        if mode == "QUATERNION":
-            prop, values = "rotation_quaternion", motion.rotations
-            out.update({motion.bones[k]: (prop, values[:, k]) for k in picked})
-            continue
-        q = motion.rotations[:, picked]
-        prop, values = ("rotation_axis_angle", axis_angle(q)) if mode == "AXIS_ANGLE" else ("rotation_euler", euler(q, mode))
-        out.update({motion.bones[k]: (prop, values[:, i]) for i, k in enumerate(picked)})
-    return out
-
-
-def euler(q: Array, mode: str) -> Array:
-    """Quaternions ``(F, ..., 4)`` -> ``rotation_euler`` (x, y, z) ``(F, ..., 3)`` of the mode, continuous over the frames.
-
-    Blender's ``XYZ`` turns about X first, ``Rz @ Ry @ Rx``: intrinsically the mode's letters backwards.
-    """
-    order = mode[::-1]
-    angles = quat.continuous_euler(quat.to_euler(q, order))
-    out = np.empty_like(angles, order="F")
-    for i, letter in enumerate(order):
-        out[..., _AXIS[letter]] = angles[..., i]
-    return out
-
-
-def axis_angle(q: Array) -> Array:
-    """Quaternions ``(F, ..., 4)`` -> Blender's ``rotation_axis_angle`` ``(F, ..., 4)`` (angle, x, y, z), continuous over the frames.
-
-    ``(angle, axis)`` and ``(-angle, -axis)`` are one rotation: the axis keeps the sign nearest to the frame before and the angle is
-    unwrapped. Where there is no rotation there is no axis: the one of the frame before is held (at the start, the first there is).
-    """
-    vector = q[..., 1:]
-    length = np.sqrt(np.einsum("...i,...i->...", vector, vector))
-    known = length > 1e-8
-    frame = np.arange(len(q)).reshape(-1, *([1] * (q.ndim - 2)))
-    last = np.maximum.accumulate(np.where(known, frame, -1), axis=0)
-    held = np.where(last < 0, np.argmax(known, axis=0), last)[..., None]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        axis = np.where(known[..., None], vector / length[..., None], (0.0, 1.0, 0.0))
-    axis = np.take_along_axis(axis, np.broadcast_to(held, axis.shape), axis=0)
-    sign = np.ones(length.shape)
-    sign[1:] = np.cumprod(np.where(np.einsum("f...i,f...i->f...", axis[1:], axis[:-1]) < 0.0, -1.0, 1.0), axis=0)
-    angle = np.unwrap(2.0 * np.arctan2(length * sign * np.where(known, 1.0, 0.0), q[..., 0]), axis=0)
-    return np.asfortranarray(np.concatenate([angle[..., None], axis * sign[..., None]], axis=-1))
-
-
-def _curve_channels(motion: PoseMotion) -> Iterator[Channels]:
-    for name, values in motion.curves.items():
-        stepped = name.startswith(STEPPED_PREFIX)
-        yield Channels(property_path(name), "Mocap", np.asarray(values, dtype=np.float64)[:, None], "AUTO_RAINBOW", stepped, indexed=False)
 
 
 def _leftovers(obj: bpy.types.Object, target: Target, motion: PoseMotion) -> list[Channels]:
@@ -229,35 +150,25 @@ def _leftovers(obj: bpy.types.Object, target: Target, motion: PoseMotion) -> lis
         name = target.skeleton.names[bone]
         base = bone_path(name)
         if f"{base}.location" in moved and (bone not in motion.moving or target.connected[bone]):
-            out.append(Channels(f"{base}.location", name, np.zeros((1, 3))))
+            out.append(Channels(f"{base}.location", name, np.zeros((1, 3)), kind="rest"))
         if f"{base}.scale" in moved:
-            out.append(Channels(f"{base}.scale", name, np.ones((1, 3))))
+            out.append(Channels(f"{base}.scale", name, np.ones((1, 3)), kind="rest"))
     return out
-
-
-def _check(channels: list[Channels], motion: PoseMotion) -> None:
-    for channel in channels:
-        if len(channel.values) != len(motion.times):
-            raise MocapError(f'The motion of "{channel.group}" has {len(channel.values)} samples for {len(motion.times)} times.')
-        if not np.isfinite(channel.values.sum()):
-            frame = int(np.argmin(np.isfinite(channel.values).all(axis=1)))
-            raise MocapError(f'The motion of "{channel.group}" is not a number at sample {frame + 1}; repair or cut the take there.')
-
-
-def bone_path(name: str) -> str:
-    """Data path of a pose bone."""
-    return f'pose.bones["{bpy.utils.escape_identifier(name)}"]'
-
-
-def property_path(name: str) -> str:
-    """Data path of a custom property."""
-    return f'["{bpy.utils.escape_identifier(name)}"]'
 
 
 # --- writing -------------------------------------------------------------------------------------------------------------------------
 
 
-def _write_curves(bag: compat.Bag, frames: Array, channels: list[Channels]) -> None:
+def write_curves(
+    bag: compat.Bag,
+    frames: Array,
+    channels: Sequence[Channels],
+    existing: Mapping[tuple[str, int], bpy.types.FCurve] | None = None,
+) -> None:
+    """Linear keys at ``frames (F,)`` for every channel; a channel of fewer rows has keys at the first frames only.
+
+    ``existing`` (by path and index) are curves of the bag that get new keys instead of being made; everything else of theirs stays.
+    """
     # Key points are (frame, value) pairs: one buffer for all curves, the frames written once, a column of values each time.
     count = len(frames)
     pairs = np.empty(2 * count, dtype=np.float32)
@@ -271,8 +182,12 @@ def _write_curves(bag: compat.Bag, frames: Array, channels: list[Channels]) -> N
         n = len(channel.values)
         interpolation = (constant if channel.stepped else linear)[:n]
         for i in range(channel.values.shape[1]):
-            curve = compat.new_curve(bag, channel.path, i if channel.indexed else 0, channel.group)
-            curve.color_mode = channel.color_mode
+            curve = existing.get((channel.path, i)) if existing else None
+            if curve is None:
+                curve = compat.new_curve(bag, channel.path, i if channel.indexed else 0, channel.group)
+                curve.color_mode = channel.color_mode
+            else:
+                curve.keyframe_points.clear()
             points = curve.keyframe_points
             points.add(n)
             values[:n] = channel.values[:, i]

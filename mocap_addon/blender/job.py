@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import bpy
 
@@ -67,6 +68,8 @@ def retarget_onto(
 ) -> JobResult:
     """Carry a take onto an armature object: a new action, assigned, the old one kept.
 
+    The action keeps how it was made, so that it can be made again (:mod:`.update`).
+
     Parameters
     ----------
     obj : armature object
@@ -80,6 +83,40 @@ def retarget_onto(
     MocapError
         One plain sentence; nothing has been changed then.
     """
+    options = options or JobOptions()
+    scene = bpy.context.scene
+    carried = carry(obj, take, table=table, options=options)
+    started = time.perf_counter()
+    action = actions.write(
+        obj,
+        carried.target,
+        carried.motion,
+        name=options.name or take.name,
+        frame_start=float(scene.frame_start if options.frame_start is None else options.frame_start),
+        scene=scene,
+        recipe=carried.recipe,
+    )
+    timing = {**carried.timing, "write": time.perf_counter() - started}
+    parts = carried.motion, carried.target, carried.table, carried.source_roles, carried.target_roles, carried.notes
+    return JobResult(action, *parts, timing)
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """A take carried onto a character, before anything is written. ``timing`` holds seconds for ``table`` and ``retarget``."""
+
+    motion: PoseMotion
+    target: Target
+    table: CorrectionTable
+    source_roles: RoleMap
+    target_roles: RoleMap
+    notes: tuple[str, ...]
+    recipe: dict[str, object]
+    timing: dict[str, float]
+
+
+def carry(obj: bpy.types.Object, take: Take, *, table: CorrectionTable | None = None, options: JobOptions | None = None) -> Carried:
+    """The part of :func:`retarget_onto` that changes nothing: the motion, and the recipe to store with it."""
     options = options or JobOptions()
     started = time.perf_counter()
     scene = bpy.context.scene
@@ -97,26 +134,13 @@ def retarget_onto(
         inherits_rotation=target.inherits_rotation,
     )
     motion = retarget.retarget(sampled, table, target.skeleton, settings)
-    carried = time.perf_counter()
-
+    timing = {"table": matched - started, "retarget": time.perf_counter() - matched}
     notes = (*take.notes, *source_roles.notes, *target_roles.notes, *target.notes, *_notes(target, motion, take))
-    action = actions.write(
-        obj,
-        target,
-        motion,
-        name=options.name or take.name,
-        frame_start=float(scene.frame_start if options.frame_start is None else options.frame_start),
-        scene=scene,
-        recipe=_recipe(take, table, options),
-    )
-    done = time.perf_counter()
-    timing = {"table": matched - started, "retarget": carried - matched, "write": done - carried}
-    return JobResult(action, motion, target, table, source_roles, target_roles, tuple(dict.fromkeys(notes)), timing)
+    recipe = _recipe(obj, take, table, options)
+    return Carried(motion, target, table, source_roles, target_roles, tuple(dict.fromkeys(notes)), recipe, timing)
 
 
-def preview_table(
-    obj: bpy.types.Object, take: Take, *, reference_frame: int | None = None
-) -> tuple[CorrectionTable, RoleMap, RoleMap]:
+def preview_table(obj: bpy.types.Object, take: Take, *, reference_frame: int | None = None) -> tuple[CorrectionTable, RoleMap, RoleMap]:
     """The table that :func:`retarget_onto` would compute, and both role maps. Nothing is changed."""
     target = armature.read(obj, bpy.context.scene)
     source_roles, target_roles = _roles(take, target)
@@ -166,15 +190,17 @@ def _notes(target: Target, motion: PoseMotion, take: Take) -> list[str]:
     return notes
 
 
-def _recipe(take: Take, table: CorrectionTable, options: JobOptions) -> dict[str, object]:
+def _recipe(obj: bpy.types.Object, take: Take, table: CorrectionTable, options: JobOptions) -> dict[str, object]:
     """What it takes to run the job again."""
     rate = options.rate if isinstance(options.rate, str) else f"{options.rate.numerator}/{options.rate.denominator}"
     return {
         "version": 1,
         "addon": __version__,
+        "character": obj.name,
         "take": take.name,
         "source": take.facts.get("path", ""),
         "source_hash": take.facts.get("hash", ""),
+        "read": take.facts.get("read", {}),
         "options": {
             "rate": rate,
             "frame_start": options.frame_start,
@@ -183,3 +209,14 @@ def _recipe(take: Take, table: CorrectionTable, options: JobOptions) -> dict[str
         },
         "table": rig.dumps(table),
     }
+
+
+def options_of(recipe: Mapping[str, object]) -> JobOptions:
+    """The settings that a recipe holds; what it does not know is as by default."""
+    stored = recipe.get("options")
+    known = {f.name for f in fields(JobOptions)}
+    found: dict[str, Any] = {k: v for k, v in stored.items() if k in known} if isinstance(stored, Mapping) else {}
+    rate = found.get("rate", "scene")
+    if rate not in ("scene", "source"):
+        found["rate"] = Fraction(rate)
+    return JobOptions(**found)

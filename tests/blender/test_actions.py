@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from mathutils import Euler, Matrix, Quaternion, Vector
 
-from mocap_addon.blender import actions, armature, compat, scenes
+from mocap_addon.blender import actions, armature, channels, compat, scenes
 from mocap_addon.motion import kinematics, quat
 from mocap_addon.motion.errors import MocapError, TargetError
 from mocap_addon.retarget.motion import PoseMotion
@@ -96,10 +96,10 @@ def test_two_full_turns_stay_continuous(mode, axis):
 def test_axis_angle_through_identity_and_no_rotation_at_all():
     still = np.zeros((5, 1, 4))
     still[..., 0] = 1.0
-    assert np.array_equal(actions.axis_angle(still)[:, 0], np.tile([0.0, 0.0, 1.0, 0.0], (5, 1)))
+    assert np.array_equal(channels.axis_angle(still)[:, 0], np.tile([0.0, 0.0, 1.0, 0.0], (5, 1)))
     angle = np.linspace(-1.0, 1.0, 21)  # swings through zero: the axis must not flip there
     q = np.stack([np.cos(angle / 2), np.sin(angle / 2), 0 * angle, 0 * angle], -1)[:, None]
-    out = actions.axis_angle(q)[:, 0]
+    out = channels.axis_angle(q)[:, 0]
     assert np.allclose(np.abs(np.diff(out[:, 0])), 0.1)
     assert np.allclose(out[:, 1:], out[:1, 1:])
     assert np.allclose(out[:, 0] * out[:, 1], angle)
@@ -108,7 +108,7 @@ def test_axis_angle_through_identity_and_no_rotation_at_all():
 def test_euler_follows_mathutils():
     q = random_quaternions(np.random.default_rng(1), 50, 1)
     for mode in MODES[1:-1]:
-        angles = actions.euler(q, mode)
+        angles = channels.euler(q, mode)
         for i in range(50):
             assert abs(abs(Euler(angles[i, 0], mode).to_quaternion().dot(Quaternion(q[i, 0]))) - 1.0) < 1e-6
 
