@@ -28,6 +28,8 @@ _RANKS: tuple[tuple[Fraction, ...], ...] = (
 COMMON_RATES: tuple[Fraction, ...] = tuple(rate for rank in _RANKS for rate in rank)
 """Rates that cameras, suits and engines use: what a rounded frame time most likely meant; the usual ones first."""
 
+_RANK_TIMES: tuple[Array, ...] = tuple(np.array([rate.denominator / rate.numerator for rate in rank]) for rank in _RANKS)
+
 
 def rate_from_frame_time(frame_time: float, digits: int | None = None) -> Fraction:
     """The exact rate that a written frame time stands for.
@@ -53,11 +55,12 @@ def rate_from_frame_time(frame_time: float, digits: int | None = None) -> Fracti
     unit = 10.0**-digits if digits is not None else 10.0 ** (math.floor(math.log10(frame_time)) - 5)
     # Half a unit is rounding; a whole unit also admits files that cut digits off (0.033333 for 30, 0.016666 for 60).
     for reach in (0.5, 1.0):
-        for rank in _RANKS:
-            best = min(rank, key=lambda rate: abs(float(1 / rate) - frame_time))
-            if abs(float(1 / best) - frame_time) <= max(1.001 * reach * unit, 1e-9):
-                return best
-    return (1 / Fraction(frame_time)).limit_denominator(100_000)
+        for rank, times in zip(_RANKS, _RANK_TIMES, strict=True):
+            misses = np.abs(times - frame_time)
+            best = int(np.argmin(misses))
+            if misses[best] <= max(1.001 * reach * unit, 1e-9):
+                return rank[best]
+    return (1 / Fraction(frame_time)).limit_denominator(10_000_000)
 
 
 def parse_rate(text: str) -> Fraction:
