@@ -114,7 +114,7 @@ class Scanner:
         try:
             self._parser.feed(b"", last=True)
         except BrokenXmlError as error:
-            if not error.ends_early or self._frames + len(self._waiting.rows) == 0:
+            if self._frames + len(self._waiting.rows) == 0:  # all was well up to the end: only the rest is missing
                 raise
             self.notes.append(f"The file breaks off at line {error.line}; the frames before that were read.")
         self._flush()

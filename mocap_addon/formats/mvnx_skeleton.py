@@ -30,6 +30,13 @@ STANDARD: tuple[str, ...] = tuple(dict.fromkeys(name for chain in _CHAINS for na
 """The 23 segments in MVN's order."""
 _STANDARD_PARENT: dict[str, str] = {child: parent for chain in _CHAINS for parent, child in pairwise(chain)}
 
+_FINGERS: tuple[str, ...] = (
+    "Carpus",
+    *(f"First{part}" for part in ("MC", "PP", "DP")),
+    *(f"{finger}{part}" for finger in ("Second", "Third", "Fourth", "Fifth") for part in ("MC", "PP", "MP", "DP")),
+)
+"""The 20 segments of a hand in MVN's order, without the side."""
+
 _HALF = 0.5**0.5
 ISB_FROM_BODY: dict[str, tuple[float, float, float, float]] = {
     "RightUpperArm": (_HALF, -_HALF, 0.0, 0.0),
@@ -90,20 +97,20 @@ class LayoutError(Exception):
 
 def layout(subject: Subject, counts: Mapping[str, int]) -> Layout:
     """Joints of a subject whose frames hold ``counts[side]`` segments ("" for the body); :class:`LayoutError` when they make no body."""
-    bodies = _labels(subject.groups[""], counts.get("", 0))
-    parents = _known_links(subject.groups[""], bodies)
-    for name in bodies:
+    bodies = _body_labels(subject.groups[""], counts.get("", 0))
+    parts = [n for n in bodies if not is_prop(n)]
+    parents = _known_links(subject.groups[""], parts)
+    for name in parts:
         above = _STANDARD_PARENT.get(name)
-        if name not in parents and above is not None and above in bodies:
+        if name not in parents and above is not None and above in parts:
             parents[name] = above
-    props = {n for n in bodies if is_prop(n)}
-    root = _root([n for n in bodies if n not in props], parents)
-    members = [n for n in bodies if n not in props and _leads_to(n, root, parents)]
+    root = _root(parts, parents)
+    members = [n for n in parts if _leads_to(n, root, parents)]
     outside = [(n, i) for i, n in enumerate(bodies) if n not in members]
     column: dict[str, tuple[str, int]] = {n: ("", i) for i, n in enumerate(bodies) if n in members}
     for side in ("Left", "Right"):
         if counts.get(side, 0) and f"{side}Hand" in column:
-            fingers = [n if n not in column else f"{n} (finger)" for n in _labels(subject.groups[side], counts[side], f"{side}Finger")]
+            fingers = [n if n not in column else f"{n} (finger)" for n in _finger_labels(subject.groups[side], counts[side], side)]
             parents.update(_finger_parents(subject.groups[side], fingers, f"{side}Hand"))
             column.update({n: (side, i) for i, n in enumerate(fingers)})
     names = _parents_first(list(column), parents, root)
@@ -125,17 +132,27 @@ def layout(subject: Subject, counts: Mapping[str, int]) -> Layout:
 _UNKNOWN: Point = (np.nan, np.nan, np.nan)
 
 
-def _labels(group: SegmentGroup, count: int, spare: str = "Prop") -> list[str]:
-    """Unique names of the ``count`` segments in a frame: the defined ones, the standard 23 where nothing is defined, then spare ones."""
-    defined = [s.label for s in group.segments] or (list(STANDARD) if spare == "Prop" and count >= len(STANDARD) else [])
-    if spare == "Prop" and (not defined or count < len(defined)):
+def _body_labels(group: SegmentGroup, count: int) -> list[str]:
+    """Names of the ``count`` segments in a frame: the defined ones, the standard 23 where nothing is defined; props for any more."""
+    defined = [s.label for s in group.segments] or list(STANDARD if count >= len(STANDARD) else ())
+    if not defined or count < len(defined):
         raise LayoutError(f"its frames hold {count} segments and {len(defined)} are defined")
+    return _unique(defined + [f"Prop{i + 1}" for i in range(count - len(defined))])
+
+
+def _finger_labels(group: SegmentGroup, count: int, side: str) -> list[str]:
+    """Names of the ``count`` finger segments of one hand, likewise."""
+    defined = [s.label for s in group.segments] or [f"{side}{name}" for name in _FINGERS if count == len(_FINGERS)]
+    return _unique((defined + [f"{side}Finger{i + 1}" for i in range(count)])[:count])
+
+
+def _unique(names: Sequence[str]) -> list[str]:
     out: list[str] = []
-    for i in range(count):
-        name = defined[i] if i < len(defined) else f"{spare}{i - len(defined) + 1}"
-        while name in out or not name:
-            name = f"{name or 'Segment'}_{i + 1}"
-        out.append(name)
+    for i, name in enumerate(names):
+        free = name or "Segment"
+        while free in out:
+            free = f"{free}_{i + 1}"
+        out.append(free)
     return out
 
 

@@ -81,14 +81,11 @@ class Row:
 
 
 class BrokenXmlError(FileError):
-    """The text is not XML; ``ends_early`` when it only stops too soon."""
+    """The text is not XML."""
 
     def __init__(self, path: Path, line: int, code: int) -> None:
         reason = expat.ErrorString(code) or "unknown error"
         super().__init__(f"The file is not well-formed XML ({reason}); {_AGAIN}", path, line)
-        names = expat.errors
-        early = {names.XML_ERROR_NO_ELEMENTS, names.XML_ERROR_UNCLOSED_TOKEN, names.XML_ERROR_PARTIAL_CHAR}
-        self.ends_early = reason in early | {names.XML_ERROR_UNCLOSED_CDATA_SECTION}
 
 
 class Parser:

@@ -99,7 +99,7 @@ class Made:
     frame_rate: bool = True
     extra_tags: bool = True
     numbers: list[int] | None = None
-    still: bool = False
+    random_signs: bool = False
     prefix: str = ""
     rotations: dict[str, Rotation] = field(default_factory=dict)
     places: dict[str, np.ndarray] = field(default_factory=dict)
@@ -122,6 +122,7 @@ class Made:
                 self.rotations[name] = self.rotations[parent] * own
                 self.places[name] = self.places[parent] + self.rotations[parent].apply(place)
         self.contact_values = (rng.random((self.frames, 4)) > 0.5).astype(int)
+        self.signs = rng.choice([-1.0, 1.0], (self.frames, 23)) if self.random_signs else np.ones((self.frames, 23))
         self.prop_rotations = [Rotation.random(self.frames, random_state=10 + k) for k in range(self.props)]
         self.prop_places = [rng.normal(size=(self.frames, 3)) for _ in range(self.props)]
 
@@ -194,7 +195,7 @@ class Made:
                 points[TIPS[name][0]] = TIPS[name][1]
             if name.endswith("DP"):
                 points[f"p{name[:-2]}Tip"] = (0.0, 0.02 if name.startswith("Left") else -0.02, 0.0)
-            points["pSomewhere"] = (0.01, 0.01, 0.01)
+            points["pSomewhere"] = (-0.2, 0.1, 0.1)  # farther out than any tip
             out += [
                 f'<{p}point label="{k}"><{p}{self.points}>{v[0]:.6f} {v[1]:.6f} {v[2]:.6f}</{p}{self.points}></{p}point>'
                 for k, v in points.items()
@@ -235,7 +236,9 @@ class Made:
         attributes = " ".join(f'{k}="{whole[k]}"' for k in self.attributes)
         out = [f'<{p}frame {attributes} type="normal">']
         out += self._values(
-            "orientation", [_wxyz(_isb(s, self.rotations[s][i], self.isb)) for s in BODY], [_wxyz(r[i]) for r in self.prop_rotations]
+            "orientation",
+            [self.signs[i, k] * _wxyz(_isb(s, self.rotations[s][i], self.isb)) for k, s in enumerate(BODY)],
+            [_wxyz(r[i]) for r in self.prop_rotations],
         )
         if self.position:
             out += self._values("position", [self.places[s][i] for s in BODY], [v[i] for v in self.prop_places])

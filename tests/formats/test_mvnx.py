@@ -89,7 +89,9 @@ def test_bones_keep_their_length_and_only_the_root_moves(tmp_path: Path) -> None
 
 
 def test_neighbouring_quaternions_do_not_flip(tmp_path: Path) -> None:
-    take = written(tmp_path, Made(frames=300))
+    made = Made(frames=300, random_signs=True)
+    take = written(tmp_path, made)
+    check_motion(take, made)
     assert np.einsum("fji,fji->fj", take.local_rotations[1:], take.local_rotations[:-1]).min() > 0.9
 
 
@@ -138,6 +140,17 @@ def test_no_pose_frames_gives_the_straight_pose_on_the_floor(tmp_path: Path) -> 
     assert "no T-pose frame" in take.notes[0]
 
 
+def test_the_joints_say_which_points_meet(tmp_path: Path) -> None:
+    made = Made(position=False)
+    text = re.sub(r'<point label="j(\w+)"(><pos_b>0.000000 0.000000 0.000000<)', r'<point label="top\1"\2', made.text())
+    text = re.sub(r"<connector2>(\w+)/j", r"<connector2>\1/top", text)
+    path = tmp_path / "c.mvnx"
+    path.write_text(text)
+    (take,) = mvnx.read(path)
+    for j, name in enumerate(take.skeleton.names[1:], 1):
+        np.testing.assert_allclose(take.skeleton.rest_translations[j], BODY[name][2], atol=1e-9)
+
+
 def test_without_joints_the_standard_hierarchy_is_known(tmp_path: Path) -> None:
     made = Made(joints=False)
     take = written(tmp_path, made)
@@ -184,6 +197,16 @@ def test_fingers_are_joints_below_the_hands(tmp_path: Path, frame: str, joints: 
         np.testing.assert_allclose(
             take.skeleton.ends[take.skeleton.index(f"{side}ThirdDP")], (0.0, 0.02 if side == "Left" else -0.02, 0.0), atol=1e-9
         )
+    check_motion(take, made, tuple(BODY) + tuple(fingers("Left")) + tuple(fingers("Right")))
+
+
+@pytest.mark.parametrize("frame", ["world", "hand"])
+def test_fingers_without_definitions(tmp_path: Path, frame: str) -> None:
+    made = Made(with_fingers=True, fingers_in=frame, segments=False, joints=False, finger_joints=False, frames=12)
+    take = written(tmp_path, made)
+    for side in ("Left", "Right"):
+        for name, (parent, _, _) in fingers(side).items():
+            assert take.skeleton.names[take.skeleton.parents[take.skeleton.index(name)]] == parent
     check_motion(take, made, tuple(BODY) + tuple(fingers("Left")) + tuple(fingers("Right")))
 
 
@@ -253,9 +276,10 @@ def test_stamps_that_contradict_the_rate(tmp_path: Path) -> None:
     assert any("says 60 frames a second and its time stamps say 50" in note for note in take.notes)
 
 
-def test_uneven_stamps_are_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("steps", [(11, 40), (24, 43)])
+def test_uneven_stamps_are_kept(tmp_path: Path, steps: tuple[int, int]) -> None:
     made = Made(frames=40, attributes=("time",))
-    ms = np.cumsum(np.random.default_rng(3).integers(11, 40, 40))
+    ms = np.cumsum(np.random.default_rng(3).integers(*steps, 40))
     counter = iter(ms)
     text = re.sub(r'<frame time="\d+" type="normal">', lambda _: f'<frame time="{next(counter)}" type="normal">', made.text())
     path = tmp_path / "u.mvnx"

@@ -146,35 +146,59 @@ def test_circular_joints(tmp_path: Path) -> None:
     assert "circle" in refusal(tmp_path / "a.mvnx", text)
 
 
+def test_a_prop_between_body_parts_is_passed_over(tmp_path: Path) -> None:
+    made = Made(frames=6, props=1)
+    text = (
+        made.text()
+        .replace("<connector1>RightForeArm/", "<connector1>Prop1/")
+        .replace("</joints>", "<joint><connector1>RightForeArm/x</connector1><connector2>Prop1/x</connector2></joint></joints>")
+    )
+    found = attempt(tmp_path / "a.mvnx", text)
+    assert isinstance(found, list) and list(found[0].props) == ["Prop1"]
+    skeleton = found[0].skeleton
+    assert skeleton.names[skeleton.parents[skeleton.index("RightHand")]] == "RightForeArm"
+
+
 # -- hostile -------------------------------------------------------------------------------------------------------------------
 
 LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10 if i else "ha"}">' for i in range(12))
+DTD = "document type definition"
+POINT = '<point label="a"><pos_b>1 1 1</pos_b></point>'
+DEFAULTS = '<!DOCTYPE mvnx [<!ATTLIST subject label CDATA "x">]>'
 HOSTILE = {
-    "billion laughs": f"<!DOCTYPE mvnx [{LAUGHS}]><mvnx><comment>&l11;</comment></mvnx>",
-    "quadratic": f'<!DOCTYPE mvnx [<!ENTITY a "{"x" * 60_000}">]><mvnx>{"&a;" * 60_000}</mvnx>',
-    "external file": '<!DOCTYPE mvnx [<!ENTITY f SYSTEM "file:///etc/passwd">]><mvnx><subject label="&f;"/></mvnx>',
-    "parameter entity": '<!DOCTYPE mvnx [<!ENTITY % p SYSTEM "http://localhost/x"> %p;]><mvnx/>',
-    "undefined entity": '<!DOCTYPE mvnx SYSTEM "x.dtd"><mvnx><comment>&foo;</comment></mvnx>',
-    "attribute of 40 MB": f'<mvnx a="{"x" * 40_000_000}"/>',
-    "comment of 40 MB": f"<mvnx><!--{'x' * 40_000_000}--></mvnx>",
-    "text of 40 MB": TEXT.replace("<orientation>", "<orientation>" + "1 " * 20_000_000, 1),
-    "many segments": TEXT.replace("<segments>", "<segments>" + '<segment label="a"/>' * 300_000),
-    "many points": TEXT.replace("<points>", "<points>" + '<point label="a"><pos_b>1 1 1</pos_b></point>' * 300_000, 1),
-    "many subjects": "<mvnx>" + "<subject/>" * 300_000 + "</mvnx>",
-    "deep": "<mvnx>" + "<a>" * 1_000_000,
-    "many names": "<mvnx><subject>" + "".join(f"<a{i}/>" for i in range(300_000)) + "</subject></mvnx>",
+    "own definitions": (DEFAULTS + TEXT.split("?>", 1)[1], DTD),
+    "billion laughs": (f"<!DOCTYPE mvnx [{LAUGHS}]><mvnx><comment>&l11;</comment></mvnx>", DTD),
+    "quadratic": (f'<!DOCTYPE mvnx [<!ENTITY a "{"x" * 60_000}">]><mvnx>{"&a;" * 60_000}</mvnx>', DTD),
+    "external file": (
+        '<!DOCTYPE mvnx [<!ENTITY f SYSTEM "file:///etc/passwd">]><mvnx><subject label="&f;"/></mvnx>',
+        "document type definition",
+    ),
+    "parameter entity": ('<!DOCTYPE mvnx [<!ENTITY % p SYSTEM "http://localhost/x"> %p;]><mvnx/>', DTD),
+    "undefined entity": ('<!DOCTYPE mvnx SYSTEM "x.dtd"><mvnx><comment>&foo;</comment></mvnx>', 'the entity "foo"'),
+    "attribute of 40 MB": (f'<mvnx a="{"x" * 40_000_000}"/>', "larger than 8 MB"),
+    "comment of 40 MB": (f"<mvnx><!--{'x' * 40_000_000}--></mvnx>", "larger than 8 MB"),
+    "text of 40 MB": (TEXT.replace("<orientation>", "<orientation>" + "1 " * 20_000_000, 1), "longer than 1 MB"),
+    "many segments": (TEXT.replace("<segments>", "<segments>" + '<segment label="a"/>' * 300_000), "more than 200 segments"),
+    "many points": (
+        TEXT.replace("<points>", "<points>" + POINT * 300_000, 1),
+        "more than 50000 definitions",
+    ),
+    "many subjects": ("<mvnx>" + "<subject/>" * 300_000 + "</mvnx>", "more than 64 subjects"),
+    "deep": ("<mvnx>" + "<a>" * 1_000_000, "nested more than 50"),
+    "many names": ("<mvnx><subject>" + "".join(f"<a{i}/>" for i in range(300_000)) + "</subject></mvnx>", "more than 50000 definitions"),
 }
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_files_are_refused(tmp_path: Path, kind: str) -> None:
-    text = refusal(tmp_path / "a.mvnx", HOSTILE[kind])
-    assert len(text) < 250
+    data, words = HOSTILE[kind]
+    text = refusal(tmp_path / "a.mvnx", data)
+    assert words in text and len(text) < 250
 
 
 def test_memory_of_hostile_files(tmp_path: Path) -> None:
     """All of them in one fresh process that may not have more than 1 GB of address space."""
-    for name, data in HOSTILE.items():
+    for name, (data, _) in HOSTILE.items():
         (tmp_path / f"{name}.mvnx").write_text(data)
     script = (
         "import resource, sys, pathlib\n"
