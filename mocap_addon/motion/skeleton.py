@@ -104,20 +104,28 @@ class Skeleton:
         return joint == ancestor or ancestor in self.ancestors(joint)
 
     @cached_property
+    def levels(self) -> tuple[NDArray[np.int64], ...]:
+        """Joint indices by depth, roots first: what can be computed at once."""
+        depth = np.zeros(len(self), dtype=np.int64)
+        for j, p in enumerate(self.parents.tolist()):
+            depth[j] = 0 if p < 0 else depth[p] + 1
+        return tuple(np.flatnonzero(depth == d) for d in range(int(depth.max()) + 1 if len(self) else 0))
+
+    @cached_property
     def rest_global_rotations(self) -> Array:
         """(J, 4): rotations of the rest pose in the world."""
-        out = np.empty((len(self), 4))
-        for j, p in enumerate(self.parents.tolist()):
-            out[j] = self.rest_rotations[j] if p < 0 else quat.mul(out[p], self.rest_rotations[j])
+        out = self.rest_rotations.copy()
+        for level in self.levels[1:]:
+            out[level] = quat.mul(out[self.parents[level]], self.rest_rotations[level])
         return out
 
     @cached_property
     def rest_global_positions(self) -> Array:
         """(J, 3): metres, joints of the rest pose in the world."""
-        out = np.empty((len(self), 3))
-        for j, p in enumerate(self.parents.tolist()):
-            t = self.rest_translations[j]
-            out[j] = t if p < 0 else out[p] + quat.rotate(self.rest_global_rotations[p], t)
+        out = self.rest_translations.copy()
+        for level in self.levels[1:]:
+            above = self.parents[level]
+            out[level] = out[above] + quat.rotate(self.rest_global_rotations[above], self.rest_translations[level])
         return out
 
     @cached_property

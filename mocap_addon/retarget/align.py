@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The alignment: how far the target's rest is turned, bone by bone, to stand as the source's reference stands.
 
-Everything here is in character axes (left, back, up). ``d`` is a target bone's direction at rest, ``s`` the source's at its reference, both turned
-upright and facing -Y. The rotations ``R`` found here take the place of the target's rest ``T0`` by ``R T0``:
+Everything here is in character axes (left, back, up). ``d`` is a target bone's direction at rest, ``s`` the source's at its reference,
+both turned upright and facing -Y. The rotations ``R`` found here take the place of the target's rest ``T0`` by ``R T0``:
 
-* upper and lower arm, upper and lower leg, fingers: ``R_child = minimal(R_parent d -> s) R_parent``. The parent's turn is inherited first, so a
-  straight limb swings as one piece. Independent swings would twist elbows by 22 and wrists by 50 to 106 degrees between an A- and a T-pose.
-* hips, spine, neck, head, clavicles: identity. Their directions differ from rig to rig by how the rig was drawn, not by how the body stands;
-  swinging them bends the chest.
+* upper and lower arm, upper and lower leg, fingers: ``R_child = minimal(R_parent d -> s) R_parent``. The parent's turn is inherited first,
+  so a straight limb swings as one piece. Independent swings would twist elbows by 22 and wrists by 50 to 106 degrees between an A- and a
+  T-pose.
+* hips, spine, neck, head, clavicles: identity. Their directions differ from rig to rig by how the rig was drawn, not by how the body
+  stands; swinging them bends the chest.
 * foot: heading only, so the sole stays as flat as the target's rest has it; toes follow the foot.
-* hand: with the forearm, then straightened as far as the source's is: a rest drawn with a relaxed wrist would keep its bend in every frame. The
-  hand points to its fingers; a source without any is taken to be straight. When both have palms (two fingers or more), direction and normal are
-  laid onto each other.
+* hand: with the forearm, then straightened as far as the source's is: a rest drawn with a relaxed wrist would keep its bend in every
+  frame. The hand points to its fingers; a source without any is taken to be straight. When both have palms (two fingers or more),
+  direction and normal are laid onto each other.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +83,7 @@ class Body:
 
     def chain_directions(self, chain: tuple[int, ...]) -> list[Array | None]:
         """Unit vectors along a chain's links. The last link's end never counts: leaf bones point anywhere."""
-        links: list[Array | None] = [unit(self.positions[b] - self.positions[a]) for a, b in zip(chain, chain[1:], strict=False)]
+        links: list[Array | None] = [unit(self.positions[b] - self.positions[a]) for a, b in pairwise(chain)]
         return [*links, None]
 
     def foot_heading(self, side: str) -> Array | None:
@@ -144,7 +147,7 @@ def unit(v: Array) -> Array:
 def _align_limb(source: Body, target: Body, side: str, parts: tuple[str, str, str], out: dict[int, Array]) -> Array:
     """Swing both bones of a limb; the turn of the outer one."""
     turn = quat.identity()
-    for near, far in zip(parts, parts[1:], strict=False):
+    for near, far in pairwise(parts):
         d, s = target.direction(f"{side}{near}", f"{side}{far}"), source.direction(f"{side}{near}", f"{side}{far}")
         if d is not None and s is not None and d.any() and s.any():
             turn = quat.mul(swing(quat.rotate(turn, d), s), turn)

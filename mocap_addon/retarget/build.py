@@ -140,8 +140,8 @@ def bodies_of(
 ) -> Bodies:
     """Both bodies with the roles that the table's rows give them.
 
-    ``roles`` (source's, target's), as the matcher gave them, add what the table does not carry: fingers that only one side has say where its hand
-    points. Without them they are matched here.
+    ``roles`` (source's, target's), as the matcher gave them, add what the table does not carry: fingers that only one side has say where
+    its hand points. Without them they are matched here.
     """
     source_roles, target_roles = roles_of(table, source, target)
     found_s, found_t = roles or (match(source), match(target))
@@ -276,7 +276,8 @@ def correction_of(row: Row) -> Array:
 
 
 def passed_rolls(all_rows: Sequence[Row], target: Skeleton, bodies: Bodies) -> dict[int, Array]:
-    """Target joint -> roll ``(4,)`` handed down to it: a roll of the forearm turns hand and fingers, a roll of the hand turns the fingers."""
+    """Target joint -> roll ``(4,)`` handed down to it: a roll of the forearm turns hand and fingers, a roll of the hand turns the
+    fingers."""
     out: dict[int, Array] = {}
     rows = {row.role: row for row in all_rows if any(row.correction)}
     if not rows:
@@ -304,4 +305,3 @@ def _side_part(role: str) -> tuple[str, str]:
         if role.startswith(side):
             return side, role[len(side) :]
     return "", role
-

@@ -52,7 +52,9 @@ def middles(skeleton: Skeleton, chain: tuple[int, ...]) -> Array:
     return (ends - 0.5 * lengths) / total
 
 
-def match_chain(source: Skeleton, source_chain: tuple[int, ...], target: Skeleton, target_chain: tuple[int, ...]) -> list[tuple[tuple[int, ...], Rule, float]]:
+def match_chain(
+    source: Skeleton, source_chain: tuple[int, ...], target: Skeleton, target_chain: tuple[int, ...]
+) -> list[tuple[tuple[int, ...], Rule, float]]:
     """For each target link: the source joints it follows, by what rule, and the share of the second (see :class:`..rig.table.Row`).
 
     Equal counts go link by link. One target link for several source links aims along their chord. Otherwise a target link takes the

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which way a body stands and faces: its reference frame.
 
-Character axes are (left, back, up) = (+X, +Y, +Z): a character faces -Y. The reference frame of a skeleton in some pose is the rotation that
-turns that body upright and facing -Y.
+Character axes are (left, back, up) = (+X, +Y, +Z): a character faces -Y. The reference frame of a skeleton in some pose is the rotation
+that turns that body upright and facing -Y.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def posed(skeleton: Skeleton, roles: Mapping[str, tuple[int, ...]], rotations: A
 def up_axis(pose: Pose, axes: Array) -> Array:
     """(3,): the body's up, snapped to the nearest of the six axes of the space that ``axes (4,)`` turns into the world.
 
-    Up points from the feet to the hips and on to the head. A body is built along an axis of its own space; leaning of a few degrees is its pose.
+    Up points from the feet to the hips and on to the head. A body is built along an axis of its own space; leaning of a few degrees is its
+    pose.
     """
     hips = pose.place("hips")
     if hips is None:
@@ -82,8 +83,9 @@ def up_axis(pose: Pose, axes: Array) -> Array:
 def left_axis(pose: Pose, up: Array) -> tuple[Array, float]:
     """(3,): the body's left, perpendicular to ``up``, and by how many radians the body itself disagrees about it.
 
-    Every pair of mirrored joints and limbs votes with the vector between its two sides; the weighted median of the headings is taken. Skeletons
-    measured from people are not quite symmetric at the hips, but most of their limbs are drawn exactly left and right, and the median follows those.
+    Every pair of mirrored joints and limbs votes with the vector between its two sides; the weighted median of the headings is taken.
+    Skeletons measured from people are not quite symmetric at the hips, but most of their limbs are drawn exactly left and right, and the
+    median follows those.
     """
     votes: list[Array] = []
     for part in _PAIRED:
@@ -119,10 +121,11 @@ def to_character(pose: Pose, axes: Array) -> tuple[Array, float]:
 
 
 def snapped_heading(rotation: Array, doubt: float) -> Array:
-    """The rotation with its heading (turn about Z) put on the nearest quarter turn when it lies within ``doubt`` radians; ``(4,)`` -> ``(4,)``.
+    """The rotation with its heading (turn about Z) put on the nearest quarter turn when it lies within ``doubt`` radians; ``(4,)`` ->
+    ``(4,)``.
 
-    Bodies are drawn facing along an axis. Where an unsymmetric one leaves its heading in doubt by some degrees, the axis is meant; a recording must
-    not be turned by the difference. A body that agrees with itself keeps its heading to the last digit.
+    Bodies are drawn facing along an axis. Where an unsymmetric one leaves its heading in doubt by some degrees, the axis is meant; a
+    recording must not be turned by the difference. A body that agrees with itself keeps its heading to the last digit.
     """
     _, twist = quat.swing_twist(rotation, (0.0, 0.0, 1.0))
     heading = 2.0 * float(np.arctan2(twist[3], twist[0]))

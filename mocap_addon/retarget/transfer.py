@@ -3,18 +3,19 @@
 
 Derivation
 ----------
-Global rotations in the world; ``S`` source joint, ``S0`` the same at the reference pose, ``T`` target bone, ``T0`` at rest. ``A`` and ``B`` turn the
-source's and the target's reference body upright, facing -Y (:mod:`.frames`), ``R`` is the alignment (:mod:`.align`), ``C`` the table's correction.
+Global rotations in the world; ``S`` source joint, ``S0`` the same at the reference pose, ``T`` target bone, ``T0`` at rest. ``A`` and
+``B`` turn the source's and the target's reference body upright, facing -Y (:mod:`.frames`), ``R`` is the alignment (:mod:`.align`), ``C``
+the table's correction.
 
     T(t) = A S(t) S0^-1 A^-1 . C R B T0                                                                        (1)
 
-The source turns away from its reference by ``S S0^-1`` in the world, by ``A S S0^-1 A^-1`` in character axes; the target does the same, starting from
-its corrected rest. Bone roll is part of ``T0`` on the far right: it never touches the motion. With ``G = S`` and ``K = S0^-1 A^-1 C R B T0``,
-constant per bone, this is ``T(t) = A G(t) K``. For a link that follows two (``blend``) or a whole chain (``chord``), ``G`` is
-the interpolated *delta* and ``K = A^-1 C R B T0``.
+The source turns away from its reference by ``S S0^-1`` in the world, by ``A S S0^-1 A^-1`` in character axes; the target does the same,
+starting from its corrected rest. Bone roll is part of ``T0`` on the far right: it never touches the motion. With ``G = S`` and ``K = S0^-1
+A^-1 C R B T0``, constant per bone, this is ``T(t) = A G(t) K``. For a link that follows two (``blend``) or a whole chain (``chord``),
+``G`` is the interpolated *delta* and ``K = A^-1 C R B T0``.
 
-A pose bone stores its turn away from rest in its parent's frame: with ``p`` the parent, ``a`` the nearest ancestor that is keyed, ``L`` the constant
-rotation from ``a`` to ``p`` (bones between stay at rest), and ``r`` the bone's own local rest rotation,
+A pose bone stores its turn away from rest in its parent's frame: with ``p`` the parent, ``a`` the nearest ancestor that is keyed, ``L``
+the constant rotation from ``a`` to ``p`` (bones between stay at rest), and ``r`` the bone's own local rest rotation,
 
     basis(t) = r^-1 T_p^-1 T = r^-1 L^-1 K_a^-1 . [G_a(t)^-1 G_b(t)] . K_b                                      (2)
 
@@ -35,6 +36,7 @@ from ..motion import quat
 from ..motion.errors import RigError
 from ..motion.skeleton import Skeleton
 from ..motion.take import Take
+from ..rig.roles import CHAIN_ROLES
 from ..rig.table import CorrectionTable, Row
 from . import build, frames, travel
 from .build import Bodies
@@ -63,9 +65,12 @@ class RetargetOptions:
         Metres below the source's lowest joint when it stands (:func:`.travel.sole_thickness`); None: found from the take.
     inherits_rotation : (J,) bool array or None
         Target bones that follow their parent's rotation; None: all.
+    carrier : int or None
+        Target bone that takes the hips' travel in their place, one above them without a row of its own; :data:`.travel.WHOLE`: the
+        character as a whole; None: the hips themselves.
     bodies : Bodies or None
-        Both bodies at their reference poses, where they are known already (:func:`.build.bodies_of`); ``reference`` and ``target_axes`` are then
-        in them.
+        Both bodies at their reference poses, where they are known already (:func:`.build.bodies_of`); ``reference`` and ``target_axes``
+        are then in them.
     """
 
     travel: float | None = None
@@ -73,6 +78,7 @@ class RetargetOptions:
     target_axes: Array | None = None
     sole: float | None = None
     inherits_rotation: NDArray[np.bool_] | None = None
+    carrier: int | None = None
     bodies: Bodies | None = None
 
 
@@ -111,9 +117,7 @@ def retarget(take: Take, table: CorrectionTable, target: Skeleton, options: Reta
     options = options or RetargetOptions()
     if take.frames == 0:
         raise RigError(f'The take "{take.name}" has no frames; there is nothing to retarget.')
-    bodies = options.bodies or build.bodies_of(
-        table, take.skeleton, target, reference=options.reference, target_axes=options.target_axes
-    )
+    bodies = options.bodies or build.bodies_of(table, take.skeleton, target, reference=options.reference, target_axes=options.target_axes)
     if options.sole is None:
         options = replace(options, sole=travel.sole_thickness(take, bodies))
     plan = _Plan(table, take.skeleton, target, bodies, options)
@@ -125,15 +129,18 @@ def retarget(take: Take, table: CorrectionTable, target: Skeleton, options: Reta
         plan.run(take.block(start, stop), rotations[start:stop], locations[start:stop])
     for k in range(rotations.shape[1]):
         _make_continuous(rotations[:, k])
+    kept = [m for m, joint in enumerate(plan.moving) if joint != travel.WHOLE]
+    whole = [m for m, joint in enumerate(plan.moving) if joint == travel.WHOLE]
     return PoseMotion(
         name=take.name,
         times=take.times,
         bones=plan.bones,
         rotations=rotations,
-        moving=plan.moving,
-        locations=locations,
+        moving=tuple(plan.moving[m] for m in kept),
+        locations=locations[:, kept] if whole else locations,
         rate=take.rate,
         curves=dict(take.curves),
+        placement=locations[:, whole[0]] if whole else None,
     )
 
 
@@ -183,20 +190,35 @@ class _Plan:
         self.plan = [_Bone(*parts) for parts in zip(rows, joints, sources, matrices, [a for a, _ in above], strict=True)]
         self.bones = tuple(bone.joint for bone in self.plan)
         movable = [bone for bone in self.plan if bone.row.movable]
-        self.moving = tuple(bone.joint for bone in movable)
+        carrier = self._carrier(options.carrier)
+        self.moving = tuple(carrier if bone.row.role == "hips" and carrier is not None else bone.joint for bone in movable)
         self._movers: list[Callable[[Take, _Motion], Array]] = [
-            travel.hips(target, bodies, options.travel, options.sole or 0.0, bone.joint, bone.sources[0], build.correction_of(bone.row))
+            travel.hips(
+                target, bodies, options.travel, options.sole or 0.0, bone.joint, bone.sources[0], build.correction_of(bone.row), carrier
+            )
             if bone.row.role == "hips"
             else travel.other(source, target, bodies, options.travel, bone.joint, bone.sources[0])
             for bone in movable
         ]
         self._offsets = {bone.joint: link_offsets(source, bone.sources) for bone in self.plan if bone.row.rule == "chord"}
 
+    def _carrier(self, carrier: int | None) -> int | None:
+        """The carrier, checked: it stands above the hips and has no row."""
+        hips = next((bone.joint for bone in self.plan if bone.row.role == "hips"), None)
+        if carrier is None or carrier == travel.WHOLE or hips is None:
+            return carrier
+        if carrier in self.bones or carrier not in self.target.ancestors(hips):
+            name = self.target.names[carrier]
+            raise RigError(f'The bone "{name}" cannot take the hips\' travel; only a bone above them without a row of its own can.')
+        return carrier
+
     def _sources(self, row: Row) -> tuple[int, ...]:
         sources = tuple(self.source.index(name) for name in row.source)
         if not sources or (row.rule == "copy" and len(sources) != 1) or (row.rule == "blend" and len(sources) != 2):
             count = len(sources)
-            raise RigError(f'The row of "{row.target}" has {count} source bones, which does not fit its rule "{row.rule}"; correct the row.')
+            raise RigError(
+                f'The row of "{row.target}" has {count} source bones, which does not fit its rule "{row.rule}"; correct the row.'
+            )
         return sources
 
     def _constants(self, rows: list[Row], joints: list[int], sources: list[tuple[int, ...]]) -> Array:
@@ -305,9 +327,13 @@ class _Motion:
         return quat.mul(self.global_rotation(joint), quat.inv(self._plan.reference[joint]))
 
     def _chord(self, bone: _Bone) -> Array:
-        """Delta that aims the chain's chord, with the twist of its last link: ``minimal(D c0 -> c) D``, ``D`` the last link's delta."""
+        """Delta that aims the chain's chord: ``minimal(D c0 -> c) D``, ``D`` the delta that gives the twist.
+
+        A spine ends at the chest, so its last link's twist counts. A limb bone that a rig splits for skinning turns about its length along
+        the way; what hangs on its first joint is the elbow or the knee, so the first link's twist counts.
+        """
         offsets = self._plan.chord_offsets(bone)
         now = sum((quat.rotate(self.global_rotation(j), v) for j, v in zip(bone.sources, offsets, strict=True)), np.zeros(3))
         then = sum((quat.rotate(self._plan.reference[j], v) for j, v in zip(bone.sources, offsets, strict=True)), np.zeros(3))
-        delta = self._delta(bone.sources[-1])
+        delta = self._delta(bone.sources[-1 if bone.row.role in CHAIN_ROLES else 0])
         return quat.mul(quat.between(quat.rotate(delta, np.asarray(then)), np.asarray(now)), delta)

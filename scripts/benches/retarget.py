@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Retargeting: file to action, against the bare writing of the same keys and against Blender's own way.
 
-All ratios are of times taken in one process, alternating, medians. "Bare writing" is what no add-on can avoid: new curves, ``add``, ``foreach_set`` of
-co and interpolation, ``update``, with ready arrays. "Blender's own way" is its BVH importer, Copy Rotation constraints in world space
-and ``nla.bake``: what a person does without this add-on.
+All ratios are of times taken in one process, alternating, medians. "Bare writing" is what no add-on can avoid: new curves, ``add``,
+``foreach_set`` of co and interpolation, ``update``, with ready arrays. "Blender's own way" is its BVH importer, Copy Rotation constraints
+in world space and ``nla.bake``: what a person does without this add-on.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ def delta(now: np.ndarray, then: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("take_name", TAKES)
 def test_every_bone_turns_as_its_source_does(take_name):
-    """Turn away from the reference, bone by bone, against Blender's own importer: twist at elbow, wrist, knee, ankle; head forward; soles."""
+    """Turn away from the reference, bone by bone, against Blender's own importer: twist at elbow, wrist, knee, ankle; head forward;
+    soles."""
     path = need(fidelity.find(take_name))
     reference = fidelity.blender_bvh(path)
     worst: dict[str, float] = {}
@@ -58,18 +59,21 @@ def test_every_bone_turns_as_its_source_does(take_name):
             names = fidelity.blender_names(path, take.skeleton.names, reference)
         now = fidelity.evaluated(obj, frames)
         source = fidelity.roles_by_name(take.skeleton)
-        split = {row.role for row in result.table.rows if row.rule == "chord"}  # a chord of several links: see test_directions
+        # MakeHuman bends inside its split limbs: there the bone aims along the chord (test_directions), and no one link's turn is the
+        # truth.
+        split = {row.role for row in result.table.rows if row.rule == "chord"} if "upperarm02.L" in take.skeleton.names else set()
         roles = [r for r in (*ORIENTED, *LEGS) if r in source and r in bones and r not in split]
         d_s = np.stack([delta(truth.turn(names[source[r]]), truth_rest.turn(names[source[r]])) for r in roles], axis=1)
         d_t = np.stack([delta(now.turn(bones[r]), then.turn(bones[r])) for r in roles], axis=1)
-        # One rotation may lie between the two worlds; the deltas turn with it: delta_t = A delta_s A^-1 W, where the file's motion and rest may
-        # also stand differently (W). The pair is found from a handful of quarter turns and then holds for every bone and frame.
+        # One rotation may lie between the two worlds; the deltas turn with it: delta_t = A delta_s A^-1 W, where the file's motion and
+        # rest may also stand differently (W). The pair is found from a handful of quarter turns and then holds for every bone and frame.
         worst[target] = min(_misses(d_s, d_t))
     assert max(worst.values()) < 0.05, worst
 
 
 def _misses(d_s: np.ndarray, d_t: np.ndarray) -> list[float]:
-    """Greatest angle (degrees) over all bones and frames between ``A d_s W`` and ``d_t``, for every quarter turn ``A``; ``W`` from the hips."""
+    """Greatest angle (degrees) over all bones and frames between ``A d_s W`` and ``d_t``, for every quarter turn ``A``; ``W`` from the
+    hips."""
     quarter = [quat.from_euler(np.radians([z, y, x]), "ZYX") for z in (0, 90, 180, 270) for y in (0, 90, -90) for x in (0, 90, 180, 270)]
     out = []
     for a in quarter:
@@ -79,7 +83,9 @@ def _misses(d_s: np.ndarray, d_t: np.ndarray) -> list[float]:
 
 
 @pytest.mark.parametrize("target", [t for t in TARGETS if t != "robot"])
-@pytest.mark.parametrize("take_name", ["cmu/asf_02_01_walk.bvh", "cmu/cgspeed_12_01_walk.bvh", "makehuman/walk1.bvh", "xsens/mvn_bvh_walk_239hz_1200f.bvh"])
+@pytest.mark.parametrize(
+    "take_name", ["cmu/asf_02_01_walk.bvh", "cmu/cgspeed_12_01_walk.bvh", "makehuman/walk1.bvh", "xsens/mvn_bvh_walk_239hz_1200f.bvh"]
+)
 def test_a_source_in_its_reference_leaves_the_rest_but_for_the_limbs(take_name, target):
     path = need(fidelity.find(take_name))
     need(fidelity.find(TARGETS[target]))
@@ -105,11 +111,14 @@ def test_a_source_in_its_reference_leaves_the_rest_but_for_the_limbs(take_name, 
         # a limb swings, it does not twist: the turn of a bone against its parent has no part about the bone itself
         common = [f for f in ("Middle", "Ring", "Index", "Little") if f"{side}{f}" in {row.role for row in result.table.rows}]
         pointing = (common or [f for f in ("Middle", "Index") if f"{side}{f}" in bones])[:1]
-        wrist = [("LowerArm", "Hand", finger) for finger in pointing if len(common) < 2]  # two fingers or more: palms are laid onto each other
+        wrist = [
+            ("LowerArm", "Hand", finger) for finger in pointing if len(common) < 2
+        ]  # two fingers or more: palms are laid onto each other
         for near, bone, tip in (("UpperArm", "LowerArm", "Hand"), ("UpperLeg", "LowerLeg", "Foot"), *wrist):
             parent, child = bones[f"{side}{near}"], bones[f"{side}{bone}"]
             relative = delta(
-                quat.mul(quat.inv(delta(now.turn(parent), rest.turn(parent))[0]), delta(now.turn(child), rest.turn(child))[0]), quat.IDENTITY
+                quat.mul(quat.inv(delta(now.turn(parent), rest.turn(parent))[0]), delta(now.turn(child), rest.turn(child))[0]),
+                quat.IDENTITY,
             )
             axis = unit(rest.place(bones[f"{side}{tip}"])[0] - rest.place(child)[0])
             _, twist = quat.swing_twist(relative, axis)
@@ -119,17 +128,15 @@ def test_a_source_in_its_reference_leaves_the_rest_but_for_the_limbs(take_name, 
 def _only_on(obj: bpy.types.Object, bones: set[str]) -> np.ndarray:
     """Vertices that are weighted to ``bones`` alone."""
     groups = {group.index for group in obj.vertex_groups if group.name in bones}
-    return np.array(
-        [bool(v.groups) and all(g.group in groups or g.weight < 1e-6 for g in v.groups) for v in obj.data.vertices], dtype=bool
-    )
+    return np.array([bool(v.groups) and all(g.group in groups or g.weight < 1e-6 for g in v.groups) for v in obj.data.vertices], dtype=bool)
 
 
 @pytest.mark.parametrize("take_name", ["cmu/asf_02_01_walk.bvh", "cmu/asf_02_05_punch_60fps.bvh", "xsens/mvn_bvh_walk_239hz_1200f.bvh"])
 def test_twins(take_name):
     """The same body skinned to two rigs, one in A-pose, one in T-pose, with other names: the same take must give the same shape.
 
-    Vertices of one bone alone are compared. A vertex shared by several cannot be the same on both whatever the pose: the T-pose mesh was itself
-    made by linear skinning, and skinning twice is not skinning once (up to 25 mm in the armpits here).
+    Vertices of one bone alone are compared. A vertex shared by several cannot be the same on both whatever the pose: the T-pose mesh was
+    itself made by linear skinning, and skinning twice is not skinning once (up to 25 mm in the armpits here).
     """
     path = need(fidelity.find(take_name))
     shapes, palms = [], []

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation, Slerp
@@ -101,7 +103,7 @@ def test_three_links_onto_two_follow_the_slerp_at_their_middles():
     # scalar transcription: links' middles along the arc from spine1 to the neck, slerp of the neighbours' deltas
     place = {name: np.array(p) for name, (_, _, p) in PLACES.items()}
     ends = [place[n] for n in ("spine1", "spine2", "spine3", "neck")]
-    lengths = [np.linalg.norm(b - a) for a, b in zip(ends, ends[1:], strict=False)]
+    lengths = [np.linalg.norm(b - a) for a, b in pairwise(ends)]
     have = np.array([lengths[0] / 2, lengths[0] + lengths[1] / 2, lengths[0] + lengths[1] + lengths[2] / 2]) / sum(lengths)
     two = [np.linalg.norm(place["spine3"] - place["spine1"]), lengths[2]]
     for name, u in (("spine1", two[0] / 2 / sum(two)), ("spine3", (two[0] + two[1] / 2) / sum(two))):

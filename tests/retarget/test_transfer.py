@@ -101,7 +101,7 @@ def test_five_hundred_metres_away_the_rotations_are_the_same():
     source, roles = body()
     target, target_roles = body(a_pose(45), orientations=random_orientations(5))
     take = random_take(source)
-    far = take.rerooted(lambda x: x, lambda v: v + [500.0, 0.0, 0.0], rest=False)
+    far = take.rerooted(lambda x: x, lambda v: v + np.array([500.0, 0.0, 0.0]), rest=False)
     table = build_table(source, roles, target, target_roles)
     near_motion, far_motion = retarget(take, table, target), retarget(far, table, target)
     assert np.abs(near_motion.rotations - far_motion.rotations).max() < 1e-12
@@ -210,7 +210,7 @@ def test_wrong_tables_are_refused_in_a_sentence():
     take = random_take(source)
     with pytest.raises(RigError, match='"Kopf" is not in the armature'):
         retarget(take, replace(table, rows=(replace(table.rows[0], target="Kopf"), *table.rows[1:])), source)
-    with pytest.raises(RigError, match='"Kopf".*is not in the take'):
+    with pytest.raises(RigError, match=r'"Kopf".*is not in the take'):
         retarget(take, table.with_row(replace(table.row("head"), source=("Kopf",))), source)
     with pytest.raises(RigError, match="two rows"):
         retarget(take, replace(table, rows=(*table.rows, table.rows[-1])), source)
@@ -237,7 +237,8 @@ def hanging(skeleton):
 
 
 def test_the_sole_below_a_hanging_rest_is_found_in_the_motion():
-    """Hips at the origin at rest, ankles and toes 2 cm above the ground in the motion: a character that stands on its origin stands on the ground."""
+    """Hips at the origin at rest, ankles and toes 2 cm above the ground in the motion: a character that stands on its origin stands on the
+    ground."""
     source, roles = body()
     take = random_take(source, frames=30, amount=0.0)
     take = take.rerooted(lambda x: x, lambda v: v * [1.0, 1.0, 0.0] + [0.0, 0.0, 1.0], rest=False)  # standing: toes at 2 cm
