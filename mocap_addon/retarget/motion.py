@@ -42,6 +42,8 @@ class PoseMotion:
         Scalar curves that travel with the pose.
     notes : tuple of str
         Warnings, one plain sentence each.
+    placement : (F, 3) array or None
+        Metres in the world's axes: how far the whole character is carried from where it stands, where no bone can take the hips' travel.
     """
 
     name: str
@@ -53,6 +55,7 @@ class PoseMotion:
     rate: Fraction | None = None
     curves: Mapping[str, Array] = field(default_factory=dict[str, Array])
     notes: tuple[str, ...] = ()
+    placement: Array | None = None
 
     def to_take(self, skeleton: Skeleton) -> Take:
         """The whole pose as a take on ``skeleton``, every bone without keys at rest."""
@@ -65,4 +68,6 @@ class PoseMotion:
         translations[:] = skeleton.rest_translations
         moving = list(self.moving)
         translations[:, moving] += quat.rotate(skeleton.rest_rotations[moving], self.locations)
+        if self.placement is not None:
+            translations[:, list(skeleton.roots)] += self.placement[:, None]
         return Take(self.name, skeleton, self.times, rotations, translations, rate=self.rate, source="retargeted", curves=self.curves)

@@ -103,12 +103,18 @@ def sole_thickness(take: Take, bodies: Bodies) -> float:
     return height if 0.0 < height <= _THICKEST * leg_length(body) else 0.0
 
 
+WHOLE = -1
+"""In place of a bone: the character as a whole."""
+
+
 def hips(
-    target: Skeleton, bodies: Bodies, scale: float | None, sole: float, bone: int, joint: int, correction: Array
+    target: Skeleton, bodies: Bodies, scale: float | None, sole: float, bone: int, joint: int, correction: Array, carrier: int | None = None
 ) -> Callable[[Take, _Motion], Array]:
     """A function from a block of the take to the hips bone's locations ``(f, 3)`` (metres, in the bone's own rest frame).
 
-    ``sole`` is what :func:`sole_thickness` found. ``correction (4,)`` is the hips' own: they turn about the middle between the hip joints, so that the legs stay where they stand.
+    ``sole`` is what :func:`sole_thickness` found. ``correction (4,)`` is the hips' own: they turn about the middle between the hip joints, so
+    that the legs stay where they stand. With a ``carrier`` the locations are those of another bone, above the hips, or of the whole character
+    (:data:`WHOLE`, in the world's axes). Everything between the two is at rest, so that the hips are displaced as the carrier is.
     """
     k = travel_scale(bodies) if scale is None else scale
     a = bodies.source.turn
@@ -119,7 +125,7 @@ def hips(
     lift = np.array([0.0, 0.0, height_target - k * height_source])
     back = quat.rotate(correction, bodies.target.positions[bone] - hip_middle(bodies.target))
     undo_reference = quat.inv(quat.mul(a, pose.rotations[joint]))
-    to_local = _to_local(target, bone)
+    to_local = _to_local(target, bone, bone if carrier is None else carrier)
 
     def run(take: Take, motion: _Motion) -> Array:
         turn = quat.mul(a, motion.global_rotation(joint))
@@ -147,8 +153,8 @@ def other(
     return run
 
 
-def _to_local(target: Skeleton, bone: int) -> Callable[[Array], Array]:
-    """World places ``(f, 3)`` -> locations in the bone's rest frame. What stands above the hips is not keyed and stays at rest."""
+def _to_local(target: Skeleton, bone: int, carrier: int) -> Callable[[Array], Array]:
+    """World places of ``bone`` ``(f, 3)`` -> locations in the carrier's rest frame. What stands above the hips is not keyed and stays at rest."""
     rest = target.rest_global_positions[bone]
-    turn = quat.inv(target.rest_global_rotations[bone])
+    turn = quat.IDENTITY if carrier == WHOLE else quat.inv(target.rest_global_rotations[carrier])
     return lambda places: quat.rotate(turn, places - rest)
