@@ -87,14 +87,14 @@ def write(
     channels = [*pose_channels(target, motion), *curve_channels(motion)]
     check_channels(channels, motion)
     channels += _leftovers(obj, target, motion)
-    with _Undo() as undo:
+    with Rollback() as undo:
         action, slot, bag = compat.new_action(name)
         undo.add(lambda: bpy.data.actions.remove(action))
         write_curves(bag, frames, channels)
         if recipe is not None:
             store_recipe(action, recipe)
             baseline.store(action, baseline.Baseline(frames, tuple(channels), scene_rate(scene)))
-        _create_properties(obj, motion, undo)
+        create_properties(obj, motion, undo)
         if assign:
             _assign(obj, action, slot, undo)
         action.use_fake_user = not assign
@@ -196,7 +196,7 @@ def write_curves(
             curve.update()
 
 
-def _create_properties(obj: bpy.types.Object, motion: PoseMotion, undo: _Undo) -> None:
+def create_properties(obj: bpy.types.Object, motion: PoseMotion, undo: Rollback) -> None:
     if obj.override_library is not None:
         return  # a property added to an override is lost at reload; the curves stay in the action
     for name, values in motion.curves.items():
@@ -205,7 +205,7 @@ def _create_properties(obj: bpy.types.Object, motion: PoseMotion, undo: _Undo) -
             undo.add(lambda name=name: obj.pop(name, None))
 
 
-def _assign(obj: bpy.types.Object, action: bpy.types.Action, slot: compat.Slot, undo: _Undo) -> None:
+def _assign(obj: bpy.types.Object, action: bpy.types.Action, slot: compat.Slot, undo: Rollback) -> None:
     if obj.animation_data is None:
         undo.add(obj.animation_data_clear)
     animation = obj.animation_data or obj.animation_data_create()
@@ -219,7 +219,7 @@ def _assign(obj: bpy.types.Object, action: bpy.types.Action, slot: compat.Slot, 
         before.use_fake_user = True
 
 
-class _Undo:
+class Rollback:
     """Takes back, newest first, what was done inside the ``with`` block when something raises in it."""
 
     def __init__(self) -> None:
@@ -228,7 +228,7 @@ class _Undo:
     def add(self, step: Callable[[], object]) -> None:
         self._steps.append(step)
 
-    def __enter__(self) -> _Undo:
+    def __enter__(self) -> Rollback:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

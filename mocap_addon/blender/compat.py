@@ -70,6 +70,16 @@ def bag_of(action: bpy.types.Action, slot: Slot) -> Bag | None:
     return None
 
 
+def ensure_bag(action: bpy.types.Action, slot: Slot) -> Bag:
+    """The bag of ``slot``, made when there is none."""
+    bag = bag_of(action, slot)
+    if bag is not None:
+        return bag
+    layer = action.layers[0] if action.layers else action.layers.new("Layer")
+    strip = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
+    return strip.channelbag(slot, ensure=True)
+
+
 def all_curves(action: bpy.types.Action, slot: Slot = None) -> list[bpy.types.FCurve]:
     """The f-curves of ``slot``; of every slot when it is None."""
     if not SLOTTED:
