@@ -8,7 +8,6 @@ costs three copies of one reused float32 buffer; nothing is evaluated, no frame 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
@@ -20,13 +19,14 @@ from ..motion.errors import MocapError, TargetError
 from ..retarget.motion import PoseMotion
 from . import baseline, compat
 from .armature import Target, check
-from .channels import Channels, bone_path, check_channels, curve_channels, pose_channels
+from .channels import Channels, check_channels, curve_channels, pose_channels
+from .leftovers import rest_keys
+from .recipes import RECIPE, recipe_of, store_recipe
 from .scenes import scene_rate
 
-Array = NDArray[np.float64]
+__all__ = ["RECIPE", "Rollback", "create_properties", "key_frames", "recipe_of", "store_recipe", "write", "write_curves"]
 
-RECIPE = "mocap_recipe"
-"""The action's custom property with the recipe, as JSON text."""
+Array = NDArray[np.float64]
 
 _WHOLE = 1e-4
 _INTERPOLATION = bpy.types.Keyframe.bl_rna.properties["interpolation"].enum_items
@@ -86,7 +86,7 @@ def write(
     frames = key_frames(motion.times, frame_start, scene_rate(scene), rate)
     channels = [*pose_channels(target, motion), *curve_channels(motion)]
     check_channels(channels, motion)
-    channels += _leftovers(obj, target, motion)
+    channels += rest_keys(obj, target, motion, {channel.path for channel in channels})
     with Rollback() as undo:
         action, slot, bag = compat.new_action(name)
         undo.add(lambda: bpy.data.actions.remove(action))
@@ -99,23 +99,6 @@ def write(
             _assign(obj, action, slot, undo)
         action.use_fake_user = not assign
     return action
-
-
-def store_recipe(action: bpy.types.Action, recipe: Mapping[str, object]) -> None:
-    """Keep with an action how it was made."""
-    action[RECIPE] = json.dumps(recipe, ensure_ascii=False, default=str)
-
-
-def recipe_of(action: bpy.types.Action) -> dict[str, object] | None:
-    """The recipe an action of ours carries, or None."""
-    text = action.get(RECIPE)
-    if not isinstance(text, str):
-        return None
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
 
 
 # --- what goes into the curves -------------------------------------------------------------------------------------------------------
@@ -133,27 +116,6 @@ def key_frames(times: Array, start: float, fps: Fraction, rate: Fraction | None)
             frames = start + np.rint(count) * step.numerator / step.denominator
     whole = np.rint(frames)
     return np.where(np.abs(frames - whole) < _WHOLE, whole, frames)
-
-
-def _leftovers(obj: bpy.types.Object, target: Target, motion: PoseMotion) -> list[Channels]:
-    """Rest values for channels that the present action moves on our bones and ours would not.
-
-    Without them a location or scale that the other action left behind at the current frame would stay in the pose for good. What a person
-    set without keys is kept.
-    """
-    animation = obj.animation_data
-    if animation is None or animation.action is None or (compat.SLOTTED and compat.assigned_slot(animation) is None):
-        return []
-    moved = {curve.data_path for curve in compat.all_curves(animation.action, compat.assigned_slot(animation))}
-    out: list[Channels] = []
-    for bone in motion.bones:
-        name = target.skeleton.names[bone]
-        base = bone_path(name)
-        if f"{base}.location" in moved and (bone not in motion.moving or target.connected[bone]):
-            out.append(Channels(f"{base}.location", name, np.zeros((1, 3)), kind="rest"))
-        if f"{base}.scale" in moved:
-            out.append(Channels(f"{base}.scale", name, np.ones((1, 3)), kind="rest"))
-    return out
 
 
 # --- writing -------------------------------------------------------------------------------------------------------------------------

@@ -9,9 +9,8 @@ object's origin and in metres that is the rotation ``Q rot(L)`` at ``s u Q loc(L
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import bpy
 import numpy as np
@@ -20,15 +19,13 @@ from numpy.typing import NDArray
 from ..motion import quat
 from ..motion.errors import TargetError
 from ..motion.skeleton import Skeleton
-from . import compat
+from . import placement, state
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 SCALE_TOLERANCE = 1e-3
 """How far the axes of an object's scale may differ, as a share."""
-
-_BONE_PATH = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +57,10 @@ class Target:
     deform : (J,) bool array
     notes : tuple of str
         What a person should know, one plain sentence each.
+    location : (3,) array
+        The object's own ``location`` as it stands.
+    location_axes : (3, 3) array
+        Takes a step in the world, metres, to a step of that ``location``.
     """
 
     name: str
@@ -74,6 +75,12 @@ class Target:
     locked_location: Flags
     deform: Flags
     notes: tuple[str, ...] = ()
+    location: Array = field(default_factory=lambda: np.zeros(3))
+    location_axes: Array = field(default_factory=lambda: np.eye(3))
+
+    def object_locations(self, placement: Array) -> Array:
+        """Metres in the world's axes away from where the object stands ``(F, 3)`` -> values of its ``location`` ``(F, 3)``."""
+        return self.location + placement @ self.location_axes.T
 
     def bone_locations(self, bone: int, locations: Array) -> Array:
         """Metres in the bone's own rest frame ``(F, 3)`` -> the numbers that the pose bone's location takes, ``(F, 3)``."""
@@ -102,17 +109,18 @@ def read(obj: bpy.types.Object, scene: bpy.types.Scene | None = None) -> Target:
     """
     scene = scene or bpy.context.scene
     check(obj)
-    if obj.name not in scene.objects:
+    if scene not in obj.users_scene:
         raise TargetError(f'"{obj.name}" is not in the scene "{scene.name}"; link it to one of its collections.')
     notes: list[str] = []
-    if obj.mode == "EDIT":
+    if obj.data.is_editmode:  # of this object or of another one with the same bones
         obj.update_from_editmode()  # the armature's bones are those from before Edit Mode until they are flushed
         notes.append("The armature is in Edit Mode; the motion shows after leaving it.")
     graph = bpy.context.evaluated_depsgraph_get()  # also builds the pose of an object made a moment ago
     bones = obj.data.bones
     if not len(bones):
         raise TargetError(f'"{obj.name}" has no bones; choose another armature.')
-    rotation, scale, origin = _decompose(np.array(obj.evaluated_get(graph).matrix_world, dtype=np.float64), obj.name)
+    placed = placement.of(obj, graph)
+    rotation, scale, origin = _decompose(placed.matrix, obj.name)
     unit = float(scene.unit_settings.scale_length)
 
     order, parents = _parents_first([b.name for b in bones], [b.parent.name if b.parent else None for b in bones])
@@ -132,7 +140,9 @@ def read(obj: bpy.types.Object, scene: bpy.types.Scene | None = None) -> Target:
         use_local_location=flags["use_local_location"],
         locked_location=np.array([tuple(p.lock_location) if p else (False,) * 3 for p in poses], dtype=bool),
         deform=flags["use_deform"],
-        notes=(*notes, *_notes(obj, scale)),
+        notes=(*notes, *placed.notes, *state.object_notes(obj, scale)),
+        location=placed.location,
+        location_axes=placed.axes / unit,
     )
 
 
@@ -208,43 +218,3 @@ def _skeleton(bones: bpy.types.bpy_prop_collection, order: list[int], parents: N
         rest_rotations=np.where(rooted, global_r, quat.normalize(quat.mul(undo, global_r))),
         ends=np.outer(lengths, (0.0, 1.0, 0.0)),  # a bone points along its own Y
     )
-
-
-def _notes(obj: bpy.types.Object, scale: float) -> list[str]:
-    poses = obj.pose.bones
-    out: list[str] = []
-
-    def named(sentence: str, names: Sequence[str]) -> None:
-        if names:
-            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-            out.append(sentence.format(", ".join(names[:5]) + more))
-
-    named("Constraints act on top of the motion at: {}.", [p.name for p in poses if any(not c.mute and c.influence for c in p.constraints)])
-    named("Locks do not hold keys back; locked rotation at: {}.", [p.name for p in poses if any(p.lock_rotation)])
-    named("Bones scaled in the current pose stay scaled: {}.", [p.name for p in poses if max(abs(s - 1.0) for s in p.scale) > 1e-4])
-    animation = obj.animation_data
-    paths = [d.data_path for d in animation.drivers] if animation else []
-    driven = {bpy.utils.unescape_identifier(found[1]) for found in map(_BONE_PATH.match, paths) if found}
-    named("Drivers override keys at: {}.", sorted(driven))
-    if obj.data.pose_position == "REST":
-        out.append("The armature shows its rest position; switch it to Pose Position to see the motion.")
-    if any(not c.mute for c in obj.constraints) or _moves(obj):
-        out.append("The object itself is animated or constrained; its place at the current frame is taken as its place.")
-    if animation and animation.action_influence < 1.0:
-        out.append(f"The object's animation has an influence of {animation.action_influence:.2f} in the NLA; the motion is weakened by it.")
-    if animation and animation.action_blend_type != "REPLACE":
-        out.append("The object's action is blended with NLA tracks below it and does not replace them.")
-    if not 0.001 <= scale <= 1000.0:
-        out.append(f"The object is scaled by {scale:g}.")
-    return out
-
-
-def _moves(obj: bpy.types.Object) -> bool:
-    animation = obj.animation_data
-    if animation is None or animation.action is None:
-        return False
-    slot = compat.assigned_slot(animation)
-    if compat.SLOTTED and slot is None:
-        return False
-    curves = compat.all_curves(animation.action, slot)
-    return any(c.data_path.startswith(("location", "rotation", "scale", "delta_")) for c in curves)

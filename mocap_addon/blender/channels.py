@@ -21,6 +21,9 @@ Array = NDArray[np.float64]
 STEPPED_PREFIX = "TC"
 """Curves whose names start so (time code) hold their value between keys."""
 
+OBJECT_GROUP = "Object Transforms"
+"""The group that Blender gives an object's own curves."""
+
 Kind = Literal["rotation", "location", "value", "rest"]
 
 _AXIS = {"X": 0, "Y": 1, "Z": 2}
@@ -30,8 +33,8 @@ _AXIS = {"X": 0, "Y": 1, "Z": 2}
 class Channels:
     """One f-curve per column: ``values (F, n)`` at ``path[0]`` to ``path[n - 1]`` in the group ``group``.
 
-    ``kind``: ``rotation`` and ``location`` of the bone that the group is named after, ``value`` of a custom property, or ``rest``: one key
-    that puts back what another action moved. ``mode`` is the rotation's mode.
+    ``kind``: ``rotation`` and ``location`` of the bone that the group is named after (or the object's location), ``value`` of a custom
+    property, or ``rest``: one key that puts back what another action moved. ``mode`` is the rotation's mode.
     """
 
     path: str
@@ -50,7 +53,7 @@ class Channels:
 
 
 def pose_channels(target: Target, motion: PoseMotion) -> Iterator[Channels]:
-    """Locations and rotations of the motion's bones, as the target's bones store them."""
+    """Locations and rotations of the motion's bones, as the target's bones store them; and the object's location where it carries them."""
     names = target.skeleton.names
     rotations = _in_rotation_modes(target, motion)
     moving = {bone: k for k, bone in enumerate(motion.moving)}
@@ -63,6 +66,8 @@ def pose_channels(target: Target, motion: PoseMotion) -> Iterator[Channels]:
         if bone in rotations:
             prop, values = rotations[bone]
             yield rotation_channels(names[bone], prop, values, target.rotation_modes[bone])
+    if motion.placement is not None:
+        yield Channels("location", OBJECT_GROUP, target.object_locations(motion.placement), kind="location")
 
 
 def rotation_channels(bone: str, prop: str, values: Array, mode: str) -> Channels:

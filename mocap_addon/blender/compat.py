@@ -88,6 +88,14 @@ def all_curves(action: bpy.types.Action, slot: Slot = None) -> list[bpy.types.FC
     return [curve for bag in bags if slot is None or bag.slot_handle == slot.handle for curve in bag.fcurves]
 
 
+def moving_curves(animation: bpy.types.AnimData) -> list[bpy.types.FCurve]:
+    """The f-curves of the assigned action that move its owner: those of the assigned slot, none where no slot is."""
+    slot = assigned_slot(animation)
+    if animation.action is None or (SLOTTED and slot is None):
+        return []
+    return all_curves(animation.action, slot)
+
+
 def new_curve(bag: Bag, path: str, index: int, group: str) -> bpy.types.FCurve:
     """A new f-curve in the group called ``group``. Blender raises RuntimeError when the channel has one already."""
     if _GROUP_BY_NAME:

@@ -20,7 +20,7 @@ from ..retarget.transfer import reference_pose
 from ..retarget.travel import sole_thickness
 from ..rig.roles import RoleMap
 from ..rig.table import CorrectionTable
-from . import actions, armature, scenes
+from . import actions, armature, routing, scenes, state
 from .armature import Target
 
 
@@ -127,16 +127,27 @@ def carry(obj: bpy.types.Object, take: Take, *, table: CorrectionTable | None = 
 
     rate = _rate(options, take, scene)
     sampled = take if rate is None else take.resampled(rate)
+    carrier, routed = routing.carrier_of(target, table)
     settings = RetargetOptions(
         travel=options.travel,
         bodies=bodies,
         sole=sole_thickness(take, bodies),  # of the take as it is, so that the rate of the keys does not show
         inherits_rotation=target.inherits_rotation,
+        carrier=carrier,
     )
     motion = retarget.retarget(sampled, table, target.skeleton, settings)
     timing = {"table": matched - started, "retarget": time.perf_counter() - matched}
-    notes = (*take.notes, *source_roles.notes, *target_roles.notes, *target.notes, *_notes(target, motion, take))
+    notes = (
+        *take.notes,
+        *source_roles.notes,
+        *target_roles.notes,
+        *target.notes,
+        *filter(None, [routed]),
+        *_notes(obj, target, motion, take),
+    )
     recipe = _recipe(obj, take, table, options)
+    if motion.placement is not None:
+        recipe["place"] = target.location.tolist()
     return Carried(motion, target, table, source_roles, target_roles, tuple(dict.fromkeys(notes)), recipe, timing)
 
 
@@ -179,8 +190,11 @@ def _rate(options: JobOptions, take: Take, scene: bpy.types.Scene) -> Fraction |
     return rate
 
 
-def _notes(target: Target, motion: PoseMotion, take: Take) -> list[str]:
-    notes: list[str] = []
+def _notes(obj: bpy.types.Object, target: Target, motion: PoseMotion, take: Take) -> list[str]:
+    names = target.skeleton.names
+    keyed = dict.fromkeys((*motion.moving, *motion.bones))
+    above = {joint: None for bone in keyed for joint in target.skeleton.ancestors(bone) if joint not in keyed}
+    notes = state.bone_notes(obj, [names[joint] for joint in keyed], [names[joint] for joint in above])
     for k, joint in enumerate(motion.moving):
         if target.connected[joint] and abs(motion.locations[:, k]).max() > 1e-4:
             name = target.skeleton.names[joint]

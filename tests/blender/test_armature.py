@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mathutils import Euler, Matrix
 
-from mocap_addon.blender import armature
+from mocap_addon.blender import armature, state
 from mocap_addon.motion import quat
 from mocap_addon.motion.errors import TargetError
 
@@ -156,8 +156,9 @@ def test_notes_name_what_acts_beside_the_keys():
     obj.pose.bones[4].driver_add("location", 0)
     obj.pose.bones[6].scale = (1, 2, 1)
     obj.keyframe_insert("location", frame=1)
+    obj.keyframe_insert("location", frame=2)
     obj.data.pose_position = "REST"
-    text = "\n".join(armature.read(obj).notes)
+    text = "\n".join((*armature.read(obj).notes, *state.bone_notes(obj, names)))
     for start, expected in {"Constraints": names[1], "Locks": names[3], "Drivers": names[4], "Bones scaled": names[6]}.items():
         line = next(n for n in text.splitlines() if n.startswith(start))
         assert expected in line

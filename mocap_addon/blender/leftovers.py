@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the action before has left in the pose, and keys that put it back.
+
+Blender keeps the last value of a channel that no action moves any more. A take that does not key what the action before moved would
+therefore play on top of a pose that depends on where the playhead stood. Such channels get one key with the rest value:
+
+- location and scale of the bones that the new motion keys;
+- everything on bones above those, which carry them;
+- everything on other bones, where the action before was one of ours: then it is our motion that would show in ours.
+
+What a person posed by hand without keys, or animated on other bones in an action of their own, is theirs and stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import bpy
+import numpy as np
+
+from ..retarget.motion import PoseMotion
+from . import compat
+from .armature import Target
+from .channels import OBJECT_GROUP, Channels
+from .recipes import recipe_of
+
+_BONE = re.compile(r'(pose\.bones\["((?:[^"\\]|\\.)*)"\])\.(\w+)$')
+_REST = {
+    "location": (0.0, 0.0, 0.0),
+    "scale": (1.0, 1.0, 1.0),
+    "rotation_quaternion": (1.0, 0.0, 0.0, 0.0),
+    "rotation_axis_angle": (0.0, 0.0, 1.0, 0.0),
+    "rotation_euler": (0.0, 0.0, 0.0),
+}
+
+
+def rest_keys(obj: bpy.types.Object, target: Target, motion: PoseMotion, written: set[str]) -> Iterator[Channels]:
+    """One key at rest for each channel that the present action moves and the new one would leave; ``written`` are the new one's data paths."""
+    animation = obj.animation_data
+    if animation is None or animation.action is None:
+        return
+    recipe = recipe_of(animation.action)
+    names = target.skeleton.names
+    keyed = {names[bone] for bone in (*motion.bones, *motion.moving)}
+    carrying = {names[j] for bone in (*motion.bones, *motion.moving) for j in target.skeleton.ancestors(bone)} - keyed
+    for path in dict.fromkeys(curve.data_path for curve in compat.moving_curves(animation)):
+        if path in written:
+            continue
+        if path == "location" and recipe is not None and "place" in recipe:
+            yield Channels(path, OBJECT_GROUP, target.location[None], kind="rest")
+        found = _BONE.match(path)
+        if found is None or found[3] not in _REST:
+            continue
+        bone = bpy.utils.unescape_identifier(found[2])
+        if bone not in target.skeleton:
+            continue
+        if (bone in keyed and found[3] in ("location", "scale")) or bone in carrying or (bone not in keyed and recipe is not None):
+            yield Channels(path, bone, np.array([_REST[found[3]]]), kind="rest")
