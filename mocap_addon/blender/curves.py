@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""F-curves over many frames at once. What the array code does not know is left to Blender, frame by frame."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import bpy
+import numpy as np
+from numpy.typing import NDArray
+
+from ..motion import curves
+
+Array = NDArray[np.float64]
+
+_CODES = {item.identifier: item.value for item in bpy.types.Keyframe.bl_rna.properties["interpolation"].enum_items}
+_KNOWN = {_CODES["CONSTANT"]: curves.CONSTANT, _CODES["LINEAR"]: curves.LINEAR, _CODES["BEZIER"]: curves.BEZIER}
+
+
+def evaluate(curve: bpy.types.FCurve, frames: Array) -> Array:
+    """Values ``(F,)`` of an f-curve at scene frames ``(F,)``, as ``curve.evaluate`` gives them."""
+    known = _as_arrays(curve, frames)
+    if known is not None:
+        return curves.evaluate(known, frames)
+    return np.array([curve.evaluate(float(frame)) for frame in frames])
+
+
+def is_playing(curve: bpy.types.FCurve) -> bool:
+    """Whether the curve moves anything: not muted, by itself or with its group, and not empty."""
+    if curve.mute or (curve.group is not None and curve.group.mute):
+        return False
+    return len(curve.keyframe_points) > 0 or len(curve.sampled_points) > 0 or any(not m.mute for m in curve.modifiers)
+
+
+def key_frames(curve: bpy.types.FCurve) -> Array:
+    """(K,): the frames of its keys, or of its samples."""
+    points = curve.keyframe_points if len(curve.keyframe_points) else curve.sampled_points
+    return _pairs(points, "co", len(points))[:, 0]
+
+
+def digest(found: Iterable[bpy.types.FCurve]) -> str:
+    """Hexadecimal hash of everything that decides the curves' values."""
+    out = hashlib.sha256()
+    for curve in found:
+        out.update(f"{curve.data_path}\0{curve.array_index}\0{curve.extrapolation}\0{len(curve.modifiers)}\n".encode())
+        points = curve.keyframe_points
+        for name in ("co", "handle_left", "handle_right"):
+            out.update(_pairs(points, name, len(points)).astype(np.float32).tobytes())
+        out.update(_interpolation(points).tobytes())
+        if len(curve.sampled_points):
+            out.update(_pairs(curve.sampled_points, "co", len(curve.sampled_points)).tobytes())
+    return out.hexdigest()
+
+
+def _as_arrays(curve: bpy.types.FCurve, frames: Array) -> curves.Curve | None:
+    points = curve.keyframe_points
+    count = len(points)
+    if not count or any(not modifier.mute for modifier in curve.modifiers):
+        return None
+    co = _pairs(points, "co", count)
+    x, y = co[:, 0], co[:, 1]
+    if np.any(np.diff(x) <= 0.0):
+        return None
+    extend = curve.extrapolation == "LINEAR"
+    if count == len(frames) and np.array_equal(x, frames):
+        return curves.Curve(x, y, np.zeros(count, dtype=np.int64))  # every frame is a key's own: how it goes on does not matter
+    codes = _interpolation(points)
+    kinds = np.full(count, -1, dtype=np.int64)
+    for theirs, ours in _KNOWN.items():
+        kinds[codes == theirs] = ours
+    if np.any(kinds < 0):
+        return None
+    if not np.any(kinds == curves.BEZIER):
+        return curves.Curve(x, y, kinds, extend=extend)
+    return curves.Curve(x, y, kinds, _pairs(points, "handle_left", count), _pairs(points, "handle_right", count), extend)
+
+
+def _pairs(points: bpy.types.bpy_prop_collection, name: str, count: int) -> Array:
+    flat = np.empty(2 * count, dtype=np.float32)
+    points.foreach_get(name, flat)
+    return flat.reshape(-1, 2).astype(np.float64)
+
+
+def _interpolation(points: bpy.types.bpy_prop_collection) -> NDArray[np.int32]:
+    out = np.empty(len(points), dtype=np.int32)
+    points.foreach_get("interpolation", out)
+    return out

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A rig in the scene as the source of a take.
+
+Nothing of the person's is changed: where the arrays of keys do not tell the motion (constraints, drivers, NLA strips), it is evaluated in a
+scene of its own, see :mod:`.rig_graph`; the open scene stays on its frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import bpy
+import numpy as np
+from numpy.typing import NDArray
+
+from ..motion import quat
+from ..motion.errors import RigError
+from ..motion.take import Take
+from . import curves, playing, rig_curves, rig_graph, rig_world, scenes
+from .playing import Playing
+
+Array = NDArray[np.float64]
+Method = Literal["auto", "curves", "depsgraph"]
+Progress = Callable[[float], bool | None]
+
+
+@dataclass(frozen=True)
+class RigTake:
+    """Something that can be read from a rig.
+
+    Parameters
+    ----------
+    kind : "playing" or "action"
+        What the rig plays now (its NLA strips and what else moves it), or one action by itself.
+    label : str
+        For a person.
+    action, slot : str
+        Names to give to :func:`read_rig`; empty for "playing", and the slot where actions have none.
+    frame_start, frame_end : float
+        Scene frames.
+    assigned : bool
+        The rig plays it now.
+    """
+
+    kind: Literal["playing", "action"]
+    label: str
+    action: str
+    slot: str
+    frame_start: float
+    frame_end: float
+    assigned: bool
+
+
+def takes_of(obj: bpy.types.Object) -> list[RigTake]:
+    """What can be read from an armature object: what it plays through NLA strips, then every action that moves its bones.
+
+    The assigned action stands first among the actions; the others follow by name. An action is listed once for each of its slots that
+    suits.
+    """
+    out: list[RigTake] = []
+    strips = playing.strip_range(obj)
+    if strips is not None:
+        out.append(RigTake("playing", "NLA", "", "", *strips, assigned=True))
+    found = playing.suitable(obj)
+    for one in found:
+        assert one.action is not None
+        slot = playing.slot_name(one.slot)
+        alone = sum(other.action == one.action for other in found) == 1
+        label = one.action.name if alone else f"{one.action.name} ({slot})"
+        out.append(RigTake("action", label, one.action.name, slot, *one.frame_range(), assigned=one.assigned))
+    return sorted(out, key=lambda take: (take.kind != "playing", not take.assigned, take.label.casefold()))
+
+
+def read_rig(
+    obj: bpy.types.Object,
+    *,
+    action: bpy.types.Action | str | None = None,
+    slot: str | None = None,
+    frame_range: tuple[float, float] | None = None,
+    scene: bpy.types.Scene | None = None,
+    method: Method = "auto",
+    progress: Progress | None = None,
+) -> Take:
+    """The motion of an armature object on every frame of a range, as a take.
+
+    Parameters
+    ----------
+    obj : armature object
+        It may be hidden, in any mode but Edit Mode where constraints have to be evaluated, or linked.
+    action : action or str, optional
+        Read this action by itself, whatever else is assigned. None: what the rig plays: its action, its NLA strips, its constraints.
+    slot : str, optional
+        The action's slot by name; None: the assigned one, else the one that moves most bones.
+    frame_range : (float, float), optional
+        First and last scene frame; None: all of the action, of the strips, or of the scene.
+    scene : scene, optional
+        Whose rate and unit count; the current one by default.
+    method : "auto", "curves" or "depsgraph"
+        "curves" evaluates keys in arrays; "depsgraph" lets Blender evaluate frame by frame; "auto" uses arrays where nothing but keys moves
+        the rig.
+    progress : callable, optional
+        Called with the share done (0..1); returning False cancels with a :class:`MocapError`.
+
+    Returns
+    -------
+    Take
+        In the world's axes and metres, relative to the object's origin; in the world where the object itself moves. The rest pose is the
+        armature's. ``facts["evaluated"]`` says which method was used.
+
+    Raises
+    ------
+    TargetError
+        Not an armature, no bones, mirrored, scaled differently along its axes.
+    RigError
+        Nothing moves the rig, or there is no such action or slot.
+    """
+    scene = scene or bpy.context.scene
+    chosen = playing.choose(obj, action, slot)
+    first, last = frame_range or chosen.frame_range() or (scene.frame_start, scene.frame_end)
+    if last < first or not np.isfinite(last - first):
+        raise RigError(f"The frame range {first:g} to {last:g} is empty; give the first frame before the last.")
+    frames = np.arange(np.floor(first + 1e-4), np.ceil(last - 1e-4) + 1.0)
+    return sample(chosen, frames, scenes.scene_rate(scene), scene=scene, method=method, progress=progress)
+
+
+def sample(
+    chosen: Playing,
+    frames: Array,
+    fps: Fraction,
+    *,
+    scene: bpy.types.Scene,
+    rate: Fraction | None = None,
+    method: Method = "auto",
+    progress: Progress | None = None,
+) -> Take:
+    """What ``chosen`` does at scene frames ``(F,)`` of a scene at ``fps``; ``rate`` is the frames' own where they are no whole ones."""
+    obj = chosen.obj
+    if obj.mode == "EDIT":
+        obj.update_from_editmode()  # bones are those from before Edit Mode until they are flushed
+    body = rig_world.read_body(obj)
+    why = rig_curves.obstacles(chosen, frames) if method != "depsgraph" else []
+    if method == "curves" and why:
+        raise RigError(f'The motion of "{obj.name}" is not made by keys alone ({", ".join(why)}); let Blender evaluate it.')
+    by_keys = method != "depsgraph" and not why
+    motion = rig_curves.read(chosen, body, frames) if by_keys else rig_graph.read(chosen, body, frames, progress)
+    folded = rig_world.fold(obj, body, motion, float(scene.unit_settings.scale_length), frames)
+    if not (np.isfinite(folded.rotations.sum()) and np.isfinite(folded.translations.sum())):
+        raise RigError(f'The motion of "{obj.name}" is not a number somewhere; check the values of its curves.')
+    rate = rate or fps
+    return Take(
+        name=chosen.name,
+        skeleton=folded.skeleton,
+        times=np.arange(len(frames)) * float(rate.denominator) / float(rate.numerator),
+        local_rotations=quat.continuous(folded.rotations),
+        local_translations=folded.translations,
+        rate=rate,
+        notes=(*motion.notes, *folded.notes),
+        facts={
+            "format": "rig",
+            "path": f"{obj.name}/{chosen.name}",
+            "object": obj.name,
+            "action": chosen.action.name if chosen.action else "",
+            "slot": playing.slot_name(chosen.slot),
+            "hash": curves.digest(chosen.curves) if by_keys else rig_graph.digest(motion),
+            "frame_start": float(frames[0]),
+            "frame_end": float(frames[-1]),
+            "frames": len(frames),
+            "rate": rate,
+            "joints": len(folded.skeleton),
+            "up": "Z",
+            "unit": float(scene.unit_settings.scale_length),
+            "evaluated": "curves" if by_keys else "depsgraph",
+            "because": ", ".join(why),
+        },
+    )
