@@ -65,6 +65,7 @@ def pose_channels(target: Target, motion: PoseMotion) -> Iterator[Channels]:
             yield Channels(f"{base}.location", names[bone], locations, kind="location")
         if bone in rotations:
             prop, values = rotations[bone]
+            values = values[:1] if bone in motion.held else values
             yield rotation_channels(names[bone], prop, values, target.rotation_modes[bone])
     if motion.placement is not None:
         yield Channels("location", OBJECT_GROUP, target.object_locations(motion.placement), kind="location")
@@ -157,7 +158,7 @@ def curve_channels(motion: PoseMotion) -> Iterator[Channels]:
 def check_channels(channels: list[Channels], motion: PoseMotion) -> None:
     """Raise :class:`MocapError` for values that no key can hold."""
     for channel in channels:
-        if len(channel.values) != len(motion.times):
+        if len(channel.values) not in (len(motion.times), 1 if motion.held else len(motion.times)):
             raise MocapError(f'The motion of "{channel.group}" has {len(channel.values)} samples for {len(motion.times)} times.')
         if not np.isfinite(channel.values.sum()):
             frame = int(np.argmin(np.isfinite(channel.values).all(axis=1)))

@@ -44,6 +44,8 @@ class PoseMotion:
         Warnings, one plain sentence each.
     placement : (F, 3) array or None
         Metres in the world's axes: how far the whole character is carried from where it stands, where no bone can take the hips' travel.
+    held : frozenset of int
+        Those of ``bones`` that keep one and the same rotation all the time: one key is enough.
     """
 
     name: str
@@ -56,6 +58,7 @@ class PoseMotion:
     curves: Mapping[str, Array] = field(default_factory=dict[str, Array])
     notes: tuple[str, ...] = ()
     placement: Array | None = None
+    held: frozenset[int] = frozenset()
 
     def to_take(self, skeleton: Skeleton) -> Take:
         """The whole pose as a take on ``skeleton``, every bone without keys at rest."""

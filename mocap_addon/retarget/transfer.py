@@ -39,6 +39,7 @@ from ..motion.take import Take
 from ..rig.roles import CHAIN_ROLES
 from ..rig.table import CorrectionTable, Row
 from . import build, frames, travel
+from .adjust import NO_ADJUSTMENTS, Adjustments, adjusted
 from .build import Bodies
 from .chains import link_offsets
 from .motion import PoseMotion
@@ -71,6 +72,8 @@ class RetargetOptions:
     bodies : Bodies or None
         Both bodies at their reference poses, where they are known already (:func:`.build.bodies_of`); ``reference`` and ``target_axes``
         are then in them.
+    adjustments : Adjustments
+        Body sliders (:mod:`.adjust`).
     """
 
     travel: float | None = None
@@ -80,6 +83,7 @@ class RetargetOptions:
     inherits_rotation: NDArray[np.bool_] | None = None
     carrier: int | None = None
     bodies: Bodies | None = None
+    adjustments: Adjustments = NO_ADJUSTMENTS
 
 
 def reference_pose(take: Take, frame: int | None) -> frames.Pose | None:
@@ -131,7 +135,7 @@ def retarget(take: Take, table: CorrectionTable, target: Skeleton, options: Reta
         _make_continuous(rotations[:, k])
     kept = [m for m, joint in enumerate(plan.moving) if joint != travel.WHOLE]
     whole = [m for m, joint in enumerate(plan.moving) if joint == travel.WHOLE]
-    return PoseMotion(
+    motion = PoseMotion(
         name=take.name,
         times=take.times,
         bones=plan.bones,
@@ -142,6 +146,7 @@ def retarget(take: Take, table: CorrectionTable, target: Skeleton, options: Reta
         curves=dict(take.curves),
         placement=locations[:, whole[0]] if whole else None,
     )
+    return adjusted(motion, target, bodies.target, options.adjustments, inherits_rotation=options.inherits_rotation)
 
 
 def _make_continuous(q: Array) -> None:
