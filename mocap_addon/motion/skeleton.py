@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -75,6 +76,14 @@ class Skeleton:
     @cached_property
     def _index(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def content(self) -> bytes:
+        """A digest of names, hierarchy and rest pose: equal skeletons have equal ones."""
+        digest = hashlib.blake2b("\0".join(self.names).encode("utf-8", "surrogatepass"), digest_size=16)
+        for part in (self.parents, self.rest_translations, self.rest_rotations, self.ends):
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.digest()
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:

@@ -83,7 +83,29 @@ def table_and_bodies(
     reference: Pose | None = None,
     target_axes: Array | None = None,
 ) -> tuple[CorrectionTable, Bodies]:
-    """:func:`build_table`, and the bodies it was computed from: a retarget that follows need not work them out again."""
+    """:func:`build_table`, and the bodies it was computed from: a retarget that follows need not work them out again.
+
+    The last pairs are remembered: a thousand takes of one suit onto one character need one table.
+    """
+    axes = quat.IDENTITY if target_axes is None else target_axes
+    if reference is not None:
+        return _computed(source, source_roles, target, target_roles, reference, axes)
+    key = (source.content, target.content, id(source_roles), id(target_roles), axes.tobytes())
+    if key not in _computed_before:
+        while len(_computed_before) >= _REMEMBERED:
+            _computed_before.pop(next(iter(_computed_before)))
+        # the role maps are kept so that their ids stay theirs
+        _computed_before[key] = (*_computed(source, source_roles, target, target_roles, None, axes), source_roles, target_roles)
+    return _computed_before[key][:2]
+
+
+_REMEMBERED = 16
+_computed_before: dict[tuple[object, ...], tuple[CorrectionTable, Bodies, RoleMap, RoleMap]] = {}
+
+
+def _computed(
+    source: Skeleton, source_roles: RoleMap, target: Skeleton, target_roles: RoleMap, reference: Pose | None, target_axes: Array
+) -> tuple[CorrectionTable, Bodies]:
     rows: list[Row] = []
     for role in ROLES:
         rows.extend(_rows_of(role, source, source_roles, target, target_roles))

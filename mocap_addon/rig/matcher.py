@@ -53,7 +53,7 @@ def match(skeleton: Skeleton, family: str | None = None) -> RoleMap:
         When ``family`` is no family's name.
     """
     parts = (skeleton.parents, skeleton.rest_translations, skeleton.rest_rotations, skeleton.ends)
-    key = (family, skeleton.names, *(part.tobytes() for part in parts))
+    key = (family, skeleton.content)
     if key not in _matched:
         while len(_matched) >= _REMEMBERED:
             _matched.pop(next(iter(_matched)))

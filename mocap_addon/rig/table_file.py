@@ -54,6 +54,16 @@ def dumps(table: CorrectionTable) -> str:
     MocapError
         When a number of the table is not finite where a value is needed, or ``extra`` holds what TOML cannot.
     """
+    if not (_written and _written[0] is table):
+        _written[:] = [table, _dumped(table)]
+    return cast("str", _written[1])
+
+
+_written: list[object] = []
+"""The table last written and its text: takes of one suit onto one character share a table, and every action keeps its text."""
+
+
+def _dumped(table: CorrectionTable) -> str:
     data: dict[str, object] = {"version": VERSION}
     data |= {"source_family": table.source_family, "target_family": table.target_family}
     data |= {key: list(value) for key in ("unmapped_target", "unmapped_source", "notes") if (value := getattr(table, key))}
