@@ -52,7 +52,6 @@ def match(skeleton: Skeleton, family: str | None = None) -> RoleMap:
     RigError
         When ``family`` is no family's name.
     """
-    parts = (skeleton.parents, skeleton.rest_translations, skeleton.rest_rotations, skeleton.ends)
     key = (family, skeleton.content)
     if key not in _matched:
         while len(_matched) >= _REMEMBERED:

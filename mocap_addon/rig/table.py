@@ -29,8 +29,9 @@ class Row:
     source : tuple of str
         ``copy``: one joint. ``blend``: two neighbouring links of a chain. ``chord``: every link of the chain, from the body outwards.
     rule : "copy", "blend" or "chord"
-        ``copy``: the target turns away from its reference pose as the source does from its own. ``blend``: as the slerp of the two links does.
-        ``chord``: one target bone for several links: it aims along the chain's chord, with the last link's twist (in a limb: the first's).
+        ``copy``: the target turns away from its reference pose as the source does from its own. ``blend``: as the slerp of the two links
+        does. ``chord``: one target bone for several links: it aims along the chain's chord, with the last link's twist (in a limb: the
+        first's).
     blend : float
         Share (0..1) of the second link in ``blend``.
     correction : (float, float, float)
@@ -38,7 +39,8 @@ class Row:
     movable : bool
         Whether the bone's location is keyed too (hips as a rule).
     alignment : (float, float, float)
-        Degrees, rotation vector in character axes: how far the target's rest was turned to meet the source's reference. Computed, for information.
+        Degrees, rotation vector in character axes: how far the target's rest was turned to meet the source's reference. Computed, for
+        information.
     residual : float
         Degrees between the two bones' directions at the reference pose after alignment and correction. NaN where a direction means nothing.
     hinge : float
