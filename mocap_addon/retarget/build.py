@@ -199,8 +199,7 @@ def _rows_of(role: str, source: Skeleton, source_roles: RoleMap, target: Skeleto
     confidence = min(source_roles.confidence.get(role, 1.0), target_roles.confidence.get(role, 1.0))
     alike = [source.names[j] for j in chain_s] == [target.names[j] for j in chain_t]
     if role not in CHAIN_ROLES and not alike:
-        chain_t = chain_t[:1]  # a limb's first bone turns the whole limb bone onto its aim; links in it that only this rig has follow
-        stiffly
+        chain_t = chain_t[:1]  # the first bone turns the whole limb onto its aim; links that only this rig has follow stiffly
     pairs = match_chain(source, chain_s, target, chain_t)
     return [
         Row(
