@@ -90,6 +90,17 @@ def test_scripts_can_be_started(script):
     subprocess.run(["sh", "-n", str(ROOT / script)], check=True, timeout=20)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a POSIX shell")
+def test_the_command_finds_its_checkout_through_links_and_uses_the_blender_it_is_told(tmp_path):
+    (tmp_path / "one").symlink_to(ROOT / "scripts" / "mocap")
+    (tmp_path / "two").symlink_to("one")
+    variables = {**os.environ, "MOCAP_BLENDER": "echo"}
+    expected = f"--background --factory-startup --python-exit-code 1 --python {ROOT}/scripts/mocap.py -- info a walk.bvh --json\n"
+    for script in (ROOT / "scripts" / "mocap", tmp_path / "two"):
+        command = [str(script), "info", "a walk.bvh", "--json"]
+        assert subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=20).stdout == expected
+
+
 def test_set_up_code_runs_on_an_old_python():
     """It is the first thing that runs, on whatever Python a machine has: no syntax newer than 3.8."""
     import ast
