@@ -18,6 +18,7 @@ from ..retarget.edits import Edits
 from . import compat
 from .baseline import Baseline
 from .channels import Channels, bone_path, to_rotations
+from .curves import evaluate
 
 Array = NDArray[np.float64]
 Curves = Mapping[tuple[str, int], bpy.types.FCurve]
@@ -88,16 +89,19 @@ def found(curves: Curves, baseline: Baseline, modes: Mapping[str, str], fresh: I
             deleted.add(token(channel))
             continue
         same = path == channel.path
-        now, touched = reader.read(path, channel.values if same else np.full((len(baseline.frames), width), np.nan))
+        if same and reader.holds(path, channel.values):
+            continue
+        values_then = channel.values if len(channel.values) == len(baseline.frames) else channel.values.repeat(len(baseline.frames), axis=0)
+        now, touched = reader.read(path, values_then if same else np.full((len(baseline.frames), width), np.nan))
         if not touched.any():
             continue
         if channel.kind == "rotation":
-            d = layer.rotation_difference(to_rotations(channel.values, channel.mode), to_rotations(now, mode))
+            d = layer.rotation_difference(to_rotations(values_then, channel.mode), to_rotations(now, mode))
             d[~touched] = quat.IDENTITY
             if touched.any() and np.any(d[:, 0] != 1.0):
                 rotations[channel.group] = d
         elif channel.kind == "location":
-            locations[channel.group] = np.where(touched[:, None], now - channel.values, 0.0)
+            locations[channel.group] = np.where(touched[:, None], now - values_then, 0.0)
         else:
             values[channel.path] = np.where(touched, now[:, 0], np.nan)
     edits = Edits(baseline.seconds, rotations, locations, values, frozenset(deleted))
@@ -163,7 +167,8 @@ def _keys(curve: bpy.types.FCurve) -> NDArray[np.float32]:
 def _moved(keys: Mapping[tuple[str, int], NDArray[np.float32]], baseline: Baseline) -> tuple[float, float]:
     """Offset and factor when every baked curve has been moved or stretched in time alike; else what they were."""
     before = baseline.offset, baseline.factor
-    baked = [keys[key] for channel in baseline.channels if channel.kind != "rest" for key in channel.keys if key in keys]
+    moving = [channel for channel in baseline.channels if len(channel.values) == len(baseline.frames)]
+    baked = [keys[key] for channel in moving for key in channel.keys if key in keys]
     whole = [k[:, 0].astype(np.float64) for k in baked if len(k) == len(baseline.frames)]
     if 2 * len(whole) <= len(baked):
         return before
@@ -186,6 +191,11 @@ class _Reader:
     def has(self, path: str, width: int) -> bool:
         return any((path, i) in self._curves and self._any(self._curves[path, i]) for i in range(width))
 
+    def holds(self, path: str, base: NDArray[Any]) -> bool:
+        """Whether a bone that is held in one pose still has just that one key."""
+        keys = [self._keys.get((path, i)) for i in range(base.shape[1])]
+        return len(base) == 1 and all(k is not None and len(k) == 1 and k[0, 1] == base[0, i] for i, k in enumerate(keys))
+
     def read(self, path: str, base: NDArray[Any]) -> tuple[Array, NDArray[np.bool_]]:
         """Values ``(F, n)`` and where ``(F,)`` they are not the baked ones. A component without a curve counts as baked."""
         out = base.astype(np.float64)
@@ -200,7 +210,7 @@ class _Reader:
                 out[:, i] = keys[:, 1]
             else:
                 with _without_modifiers(curve):
-                    seen = np.array([curve.evaluate(frame) for frame in self._frames.tolist()])
+                    seen = evaluate(curve, self._frames)
                 near = _ROUNDING * np.maximum(1.0, np.abs(base[:, i].astype(np.float64)))
                 changed = ~(np.abs(seen - base[:, i]) <= near)
                 out[:, i] = np.where(changed, seen, base[:, i])

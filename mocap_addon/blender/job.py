@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -14,14 +14,17 @@ import bpy
 from .. import __version__, retarget, rig
 from ..motion.errors import RigError
 from ..motion.take import Take
-from ..retarget import PoseMotion, RetargetOptions
+from ..retarget import Adjustments, Mask, PoseMotion, RetargetOptions
+from ..retarget.adjust import NO_ADJUSTMENTS
 from ..retarget.build import Bodies, bodies_of, table_and_bodies
+from ..retarget.mask import NO_MASK
 from ..retarget.transfer import reference_pose
 from ..retarget.travel import sole_thickness
 from ..rig.roles import RoleMap
 from ..rig.table import CorrectionTable
-from . import actions, armature, routing, scenes, state
+from . import actions, armature, existing, routing, scenes, state
 from .armature import Target
+from .existing import Existing
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,11 @@ class JobOptions:
         Scale of the hips' travel; None: the ratio of leg lengths.
     name : str or None
         The action's name; None: the take's.
+    adjustments : Adjustments
+        Body sliders.
+    mask : Mask
+        Parts of the body and range of frames that the motion goes to. Elsewhere the character keeps the motion, or the pose, that it has:
+        the new action holds both.
     """
 
     rate: Fraction | Literal["scene", "source"] = "scene"
@@ -47,6 +55,8 @@ class JobOptions:
     reference_frame: int | None = None
     travel: float | None = None
     name: str | None = None
+    adjustments: Adjustments = NO_ADJUSTMENTS
+    mask: Mask = NO_MASK
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +102,7 @@ def retarget_onto(
         carried.target,
         carried.motion,
         name=options.name or take.name,
-        frame_start=float(scene.frame_start if options.frame_start is None else options.frame_start),
+        frame_start=carried.frame_start,
         scene=scene,
         recipe=carried.recipe,
     )
@@ -106,6 +116,7 @@ class Carried:
     """A take carried onto a character, before anything is written. ``timing`` holds seconds for ``table`` and ``retarget``."""
 
     motion: PoseMotion
+    frame_start: float
     target: Target
     table: CorrectionTable
     source_roles: RoleMap
@@ -115,8 +126,18 @@ class Carried:
     timing: dict[str, float]
 
 
-def carry(obj: bpy.types.Object, take: Take, *, table: CorrectionTable | None = None, options: JobOptions | None = None) -> Carried:
-    """The part of :func:`retarget_onto` that changes nothing: the motion, and the recipe to store with it."""
+def carry(
+    obj: bpy.types.Object,
+    take: Take,
+    *,
+    table: CorrectionTable | None = None,
+    options: JobOptions | None = None,
+    under: Existing | None = None,
+) -> Carried:
+    """The part of :func:`retarget_onto` that changes nothing: the motion, and the recipe to store with it.
+
+    ``under`` is what shows where the mask lets nothing through; None: what the character has now.
+    """
     options = options or JobOptions()
     started = time.perf_counter()
     scene = bpy.context.scene
@@ -134,6 +155,7 @@ def carry(obj: bpy.types.Object, take: Take, *, table: CorrectionTable | None = 
         sole=sole_thickness(take, bodies),  # of the take as it is, so that the rate of the keys does not show
         inherits_rotation=target.inherits_rotation,
         carrier=carrier,
+        adjustments=options.adjustments,
     )
     motion = retarget.retarget(sampled, table, target.skeleton, settings)
     timing = {"table": matched - started, "retarget": time.perf_counter() - matched}
@@ -146,9 +168,26 @@ def carry(obj: bpy.types.Object, take: Take, *, table: CorrectionTable | None = 
         *_notes(obj, target, motion, take),
     )
     recipe = _recipe(obj, take, table, options)
+    start = float(scene.frame_start if options.frame_start is None else options.frame_start)
+    recipe["frame_start"] = start
+    under = existing.now(obj, pose=bool(options.mask)) if under is None else under
+    recipe["under"] = asdict(under)
+    if options.mask:
+        motion, start = _masked(obj, target, motion, bodies, options.mask, under, start)
     if motion.placement is not None:
         recipe["place"] = target.location.tolist()
-    return Carried(motion, target, table, source_roles, target_roles, tuple(dict.fromkeys(notes)), recipe, timing)
+    return Carried(motion, start, target, table, source_roles, target_roles, tuple(dict.fromkeys(notes)), recipe, timing)
+
+
+def _masked(
+    obj: bpy.types.Object, target: Target, motion: PoseMotion, bodies: Bodies, mask: Mask, under: Existing, start: float
+) -> tuple[PoseMotion, float]:
+    """The motion where the mask lets it through and what was there elsewhere, over the frames of both; and its first frame."""
+    frames = actions.key_frames(motion.times, start, scenes.scene_rate(bpy.context.scene), None)
+    bounded = mask.bounded(frames)
+    motion, frames = existing.padded(motion, frames, existing.frame_range(under))
+    old = existing.motion(under, obj, target, motion, frames)
+    return retarget.blended(old, motion, target.skeleton, bodies.target.pose.roles, bounded, frames), float(frames[0])
 
 
 def preview_table(obj: bpy.types.Object, take: Take, *, reference_frame: int | None = None) -> tuple[CorrectionTable, RoleMap, RoleMap]:
@@ -220,6 +259,8 @@ def _recipe(obj: bpy.types.Object, take: Take, table: CorrectionTable, options: 
             "frame_start": options.frame_start,
             "reference_frame": options.reference_frame,
             "travel": options.travel,
+            "adjustments": asdict(options.adjustments),
+            "mask": {**asdict(options.mask), "parts": sorted(options.mask.parts)},
         },
         "table": rig.dumps(table),
     }
@@ -233,4 +274,8 @@ def options_of(recipe: Mapping[str, object]) -> JobOptions:
     rate = found.get("rate", "scene")
     if rate not in ("scene", "source"):
         found["rate"] = Fraction(rate)
+    if "adjustments" in found:
+        found["adjustments"] = Adjustments(**found["adjustments"])
+    if "mask" in found:
+        found["mask"] = Mask(**{**found["mask"], "parts": frozenset(found["mask"]["parts"])})
     return JobOptions(**found)

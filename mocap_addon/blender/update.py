@@ -34,6 +34,7 @@ from . import actions, baseline, compat, hand_edits, job
 from .armature import check
 from .baseline import Baseline
 from .channels import Channels, check_channels, curve_channels, in_mode, pose_channels, rotation_channels, to_rotations
+from .existing import Existing
 from .job import JobOptions
 from .scenes import scene_rate
 
@@ -224,11 +225,10 @@ def _prepare(
     take = _reload(recipe, read) if take is None else take
     if table is None and recipe.get("table"):
         table = loads(str(recipe["table"]))
-    carried = job.carry(obj, take, table=table, options=options)
+    carried, recipe = _carried(obj, take, table, options, recipe)
     started = time.perf_counter()
     scene = bpy.context.scene
-    start = float(old.frames[0] if options.frame_start is None else options.frame_start)
-    frames = actions.key_frames(carried.motion.times, start, scene_rate(scene), None)
+    frames = actions.key_frames(carried.motion.times, carried.frame_start, scene_rate(scene), None)
     fresh = [*pose_channels(carried.target, carried.motion), *curve_channels(carried.motion)]
     check_channels(fresh, carried.motion)
     edits, offset, factor = _layer(obj, action, old, fresh)
@@ -239,7 +239,22 @@ def _prepare(
     notes = [f'The hand edits of "{bone}" wait until the bone is in the table again.' for bone in waiting]
     timing = {**carried.timing, "edits": time.perf_counter() - started}
     notes = (*carried.notes, *notes)
-    return _Plan(obj, action, old, new, edits, True, carried.motion, carried.table, carried.recipe, notes, timing)
+    return _Plan(obj, action, old, new, edits, True, carried.motion, carried.table, recipe, notes, timing)
+
+
+def _carried(
+    obj: bpy.types.Object, take: Take, table: CorrectionTable | None, options: JobOptions, recipe: dict[str, Any]
+) -> tuple[job.Carried, dict[str, object]]:
+    """The take carried anew to where the action lies, over what it was laid over; and its new recipe."""
+    stays = options.frame_start is None and recipe.get("frame_start") is not None
+    stored = recipe.get("under")
+    under = Existing(stored["action"], stored["slot"], stored["pose"]) if isinstance(stored, dict) else Existing()
+    placed = replace(options, frame_start=float(recipe["frame_start"])) if stays else options
+    carried = job.carry(obj, take, table=table, options=placed, under=under)
+    new = dict(carried.recipe)
+    if stays:
+        new["options"] = {**carried.recipe["options"], "frame_start": None}
+    return carried, new
 
 
 def _recipe_and_bake(action: bpy.types.Action) -> tuple[dict[str, object], Baseline]:

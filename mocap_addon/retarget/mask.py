@@ -66,13 +66,24 @@ class Mask:
         """Whether anything is left out."""
         return self.parts != frozenset(PARTS) or self.start is not None or self.end is not None or self.ease > 0.0
 
+    def bounded(self, frames: Array) -> Mask:
+        """The mask with a start and an end: where the new motion at scene frames ``(F,)`` has its own."""
+        return replace(
+            self,
+            start=float(frames[0]) if self.start is None else self.start,
+            end=float(frames[-1]) if self.end is None else self.end,
+        )
+
     def weights(self, frames: Array) -> Array:
         """(F,): how much of the new motion shows at scene frames ``(F,)``: 0 to 1, by smoothstep at the borders."""
-        start = float(frames[0]) if self.start is None else self.start
-        end = float(frames[-1]) if self.end is None else self.end
+        start = frames[0] if self.start is None else self.start
+        end = frames[-1] if self.end is None else self.end
         inside = np.minimum(frames - start, end - frames)
         x = np.clip(inside / self.ease, 0.0, 1.0) if self.ease > 0.0 else np.ones(len(frames))
         return np.where(inside < 0.0, 0.0, x * x * (3.0 - 2.0 * x))
+
+
+NO_MASK = Mask()
 
 
 def part_of(skeleton: Skeleton, roles: Mapping[str, tuple[int, ...]], joint: int) -> str:

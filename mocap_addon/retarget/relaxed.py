@@ -34,15 +34,16 @@ FLEXION: dict[str, tuple[float, float, float]] = {
 
 
 def relaxed(motion: PoseMotion, target: Skeleton, body: Body, share: float = 1.0) -> PoseMotion:
-    """The motion with the fingers of every hand whose fingers it does not move curled by ``share`` of :data:`FLEXION`, one key each."""
+    """The motion with every finger that it does not move curled by ``share`` of :data:`FLEXION`, one key each.
+
+    Each finger by itself: recordings are common that have one joint for the thumb and nothing else.
+    """
     bases: dict[int, Array] = {}
     for side in SIDES:
-        chains = {finger: body.pose.roles.get(f"{side}{finger}", ()) for finger in FINGERS}
-        if any(joint in motion.bones for chain in chains.values() for joint in chain):
-            continue
         normal = body.palm(side)
-        if normal is not None:
-            for finger, chain in chains.items():
+        for finger in FINGERS if normal is not None else ():
+            chain = body.pose.roles.get(f"{side}{finger}", ())
+            if normal is not None and not any(joint in motion.bones for joint in chain):
                 bases.update(_curled(target, body, normal, chain, _hand(body, side), np.radians(FLEXION[finger]) * share))
     if not bases:
         return motion

@@ -50,10 +50,7 @@ def wrist_of(action: bpy.types.Action) -> str:
 
 def curve(action: bpy.types.Action, path: str, index: int = 0) -> bpy.types.FCurve:
     return next(
-        c
-        for slot in compat.slots(action)
-        for c in compat.all_curves(action, slot)
-        if c.data_path.endswith(path) and c.array_index == index
+        c for slot in compat.slots(action) for c in compat.all_curves(action, slot) if c.data_path.endswith(path) and c.array_index == index
     )
 
 
@@ -343,7 +340,7 @@ def test_a_fault_in_the_middle_puts_everything_back(hero, source, monkeypatch, w
     properties = [dict(a["mocap_baseline"]) | {"recipe": a["mocap_recipe"]} for a in (action, second)]
     rows = tuple(row for row in result.table.rows if row.role not in ("leftHand", "head"))
 
-    class Fault(RuntimeError):
+    class FaultError(RuntimeError):
         pass
 
     calls = 0
@@ -353,7 +350,7 @@ def test_a_fault_in_the_middle_puts_everything_back(hero, source, monkeypatch, w
         nonlocal calls
         calls += 1
         if calls == (2 if where != "key" else 1):
-            raise Fault
+            raise FaultError
         return real(*args, **kwargs)
 
     if where == "key":  # a curve that was deleted has to be made anew: the fault comes after others were rewritten
@@ -364,7 +361,7 @@ def test_a_fault_in_the_middle_puts_everything_back(hero, source, monkeypatch, w
         monkeypatch.setattr(update.baseline, "store", fail)
     else:
         monkeypatch.setattr(update, "_prepare", fail)
-    with pytest.raises(Fault):
+    with pytest.raises(FaultError):
         update.update_all(hero, table=replace(result.table, rows=rows) if where != "key" else None)
     assert calls and snapshot() == before
     assert [dict(a["mocap_baseline"]) | {"recipe": a["mocap_recipe"]} for a in (action, second)] == properties

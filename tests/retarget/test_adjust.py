@@ -204,6 +204,19 @@ def test_fingers_that_the_take_moves_are_not_relaxed():
     assert plain.bones == out.bones and np.array_equal(plain.rotations, out.rotations)
 
 
+def test_a_recording_with_thumbs_alone_leaves_the_others_relaxed():
+    """CMU's recordings have one joint for the thumb and none for the other fingers; here the index finger plays that part."""
+    little = tuple(n for n in PLACES if "Little" in n)
+    source, roles = body(without=little)
+    target, target_roles = body(a_pose(30.0))
+    table = build_table(source, roles, target, target_roles)
+    take = random_take(source)
+    plain, out = (retarget(take, table, target, RetargetOptions(adjustments=Adjustments(relaxed_fingers=s))) for s in (0.0, 1.0))
+    assert {target.names[j] for j in out.held} == set(little)
+    moved = [out.bones.index(joint) for joint in plain.bones]
+    assert np.array_equal(out.rotations[:, moved], plain.rotations)
+
+
 def test_parents_that_are_not_inherited_from():
     """A foot that does not follow the leg's rotation still ends where its slider says."""
     source, roles = body()
