@@ -73,19 +73,28 @@ def _is_mvnx(head: bytes) -> bool:
     return re.search(rb"<(?:\w+:)?mvnx[\s>]", head.replace(b"\0", b"")) is not None
 
 
+_GLTF_KEYS = (
+    rb"accessors|animations|asset|bufferViews|buffers|cameras|extensions|extensionsUsed|images|materials|meshes|nodes|scene|scenes|skins"
+)
+
+
+def _is_gltf(head: bytes) -> bool:
+    return head.startswith(b"glTF") or re.match(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:' + _GLTF_KEYS + rb')"\s*:', head) is not None
+
+
 FORMATS: tuple[Format, ...] = (
     Format("bvh", "BVH", (".bvh",), _is_bvh, "bvh_read:read", "bvh_write:write"),
     Format("mvnx", "Xsens MVNX", (".mvnx",), _is_mvnx, "mvnx:read", None),
+    Format("gltf", "glTF", (".glb", ".gltf", ".vrma"), _is_gltf, "gltf_take:read", None),
 )
 
 # What other files begin with, and what to do with them; only for the sentence of an error.
 _OTHERS: tuple[tuple[bytes, str], ...] = (
-    (b"Kaydara FBX Binary", "an FBX file; import it into Blender and use its rig as the source"),
-    (b"; FBX", "an FBX text file; convert it to binary FBX and import it into Blender"),
-    (b"glTF", "a GLB file; import it into Blender and use its rig as the source"),
-    (b"BLENDER", "a Blender file; append its rig and use it as the source"),
-    (b"\x28\xb5\x2f\xfd", "a compressed Blender file; append its rig and use it as the source"),
-    (b"%YAML", "a Unity file; only BVH and MVNX takes can be read here"),
+    (b"Kaydara FBX Binary", "an FBX file, which only Blender can read; use it as a take there, or with mocap convert"),
+    (b"; FBX", "an FBX text file, which only Blender 4.5 or later can read; use it as a take there"),
+    (b"BLENDER", "a Blender file, which only Blender can read; use it as a take there, or with mocap convert"),
+    (b"\x28\xb5\x2f\xfd", "a compressed Blender file, which only Blender can read; use it as a take there, or with mocap convert"),
+    (b"%YAML", "a Unity file, which is not read yet"),
     (b"PK\x03\x04", "a ZIP archive; unpack it first"),
     (b"\x1f\x8b", "a gzip archive; unpack it first"),
     (b"7z\xbc\xaf", "a 7z archive; unpack it first"),

@@ -45,7 +45,7 @@ def fitting_rate(times: Array) -> Fraction | None:
     even = uniform_rate(times)
     if even is not None or len(times) == 0:
         return even
-    return next((rate for rate in timeline.COMMON_RATES if rate >= 24 and _places(times, rate) is not None), None)
+    return next((rate for rate in timeline.COMMON_RATES if rate > 23 and _places(times, rate) is not None), None)
 
 
 def _rounding(times: Array) -> float:

@@ -23,6 +23,7 @@ CONTENTS = {
         b"# made by\nHIERARCHY\n",
     ],
     "mvnx": [b'<?xml version="1.0"?>\n<mvnx version="4">', b'<ns:mvnx xmlns:ns="x">', "<?xml?><mvnx >".encode("utf-16")],
+    "gltf": [b"glTF\x02\x00\x00\x00", b'{"asset": {"version": "2.0"}}', b'\xef\xbb\xbf{\n  "extensionsUsed" : []'],
 }
 
 
@@ -44,7 +45,6 @@ def test_name_comes_second(tmp_path):
 
 SEEMS = {
     "FBX": b"Kaydara FBX Binary  \x00\x1a\x00",
-    "GLB": b"glTF\x02\x00\x00\x00",
     "Blender": b"BLENDER-v402",
     "Unity": b"%YAML 1.1\n%TAG !u!",
     "ZIP": b"PK\x03\x04\x14\x00",
@@ -52,7 +52,7 @@ SEEMS = {
     "JPEG": b"\xff\xd8\xff\xe0",
     "Acclaim skeleton": b":ACCLAIM\n",
     "XML": b'<?xml version="1.0"?><svg/>',
-    "JSON": b'{"asset": 1}',
+    "JSON": b'{"tracks": []}',
     "C3D": b"\x02\x50\x01\x00",
     "Git LFS": b"version https://git-lfs.github.com/spec/v1\n",
     "empty": b"",
