@@ -50,7 +50,7 @@ class Target:
     inherits_rotation : (J,) bool array
         False: the bone turns in the armature's axes whatever its parent does; its rotation in the world is ``rest_global * basis``.
     connected : (J,) bool array
-        Connected to the parent: Blender ignores the bone's location.
+        Marked as connected to the parent: Blender ignores the bone's location, even where there is no parent (any more).
     use_local_location : (J,) bool array
         False: the location is in the parent's (for a root: the armature's) axes instead of the bone's own.
     locked_location : (J, 3) bool array
@@ -136,7 +136,7 @@ def read(obj: bpy.types.Object, scene: bpy.types.Scene | None = None) -> Target:
         origin=origin * unit,
         rotation_modes=tuple(p.rotation_mode if p else "QUATERNION" for p in poses),
         inherits_rotation=flags["use_inherit_rotation"],
-        connected=flags["use_connect"] & (parents >= 0),
+        connected=flags["use_connect"],
         use_local_location=flags["use_local_location"],
         locked_location=np.array([tuple(p.lock_location) if p else (False,) * 3 for p in poses], dtype=bool),
         deform=flags["use_deform"],

@@ -36,7 +36,7 @@ _REST = {
 
 
 def rest_keys(obj: bpy.types.Object, target: Target, motion: PoseMotion, written: set[str]) -> Iterator[Channels]:
-    """One key at rest for each channel that the present action moves and the new one would leave; ``written`` are the new one's data paths."""
+    """One key at rest for each channel that the present action moves and the new one, whose data paths are ``written``, leaves."""
     animation = obj.animation_data
     if animation is None or animation.action is None:
         return

@@ -40,5 +40,6 @@ def carrier_of(target: Target, table: CorrectionTable) -> tuple[int | None, str]
 def _held(target: Target, joint: int) -> str:
     """Why a bone cannot be moved; empty when it can."""
     if target.connected[joint]:
-        return "is connected to its parent, and Blender ignores its location"
+        parent = "its parent" if target.skeleton.parents[joint] >= 0 else "a parent it no longer has"
+        return f"is connected to {parent}, and Blender ignores its location"
     return "has a locked location" if target.locked_location[joint].all() else ""

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Where the hips go, and the locations of other movable bones.
 
-What stands on the ground are the legs, so it is the middle between the two hip joints that is carried over, not the hips bone: rigs place that
-bone anywhere between the crotch and the navel.
+What stands on the ground are the legs, so it is the middle between the two hip joints that is carried over, not the hips bone: rigs place
+that bone anywhere between the crotch and the navel.
 
-With ``m(t)`` that middle on the source, ``h`` its height over the ground at the reference pose, ``k`` the scale of travel (ratio of
-leg lengths), and the same with a prime on the target:
+With ``m(t)`` that middle on the source, ``a`` the height of its ankles over the ground at the reference pose, ``k`` the scale of travel
+(ratio of leg lengths), and the same with a prime on the target:
 
-    m'(t) = k A m(t) + (h' - k h) up                          hips'(t) = m'(t) - T(t) T0^-1 (m0' - hips0')
+    m'(t) = k A m(t) + (a' - k a) up                          hips'(t) = m'(t) - T(t) T0^-1 (m0' - hips0')
 
-``k`` times the source's heights over the ankle, plus the target's own height of the ankle, in other words: a stretched leg stays as stretched.
+The legs point as the source's do and are ``k`` times as long, so the hips stand ``k`` times as high over the ankle, which has its own
+height over the ground: a stretched leg stays as stretched, a planted sole planted. The heights of the hips at the reference pose would
+not do: where that pose spreads or bends the legs, the hips are lower than the legs are long.
 
-The ground of a rest pose is the plane of its origin when the body stands on it. A rest pose that hangs anywhere (most BVH files put the hips at the
-origin) says only where its lowest joint is; how thick the sole is below it shows in the motion, where the ground is at zero.
+The ground of a rest pose is the plane of its origin when the body stands on it. A rest pose that hangs anywhere (most BVH files put the
+hips at the origin) says only where its lowest joint is; how thick the sole is below it shows in the motion, where the ground is at zero.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 STANDING = 0.15
-"""A body whose lowest point lies this share of its hip height or less above the origin's plane stands on that plane: the rest is sole and skin."""
+"""A body whose lowest point lies this share of its hip height or less above the origin's plane stands on it: the rest is sole and skin."""
 
 
 _SAMPLES = 200
@@ -67,6 +69,12 @@ def hip_middle(body: Body) -> Array:
     if any(p is None for p in sides):
         return np.asarray(hips)
     return 0.5 * (np.asarray(sides[0]) + np.asarray(sides[1]))
+
+
+def ankle_height(body: Body) -> float | None:
+    """Metres, character axes: height of the ankles at the reference pose, mean of the sides; None when one is not known."""
+    ankles = [body.place(body.pose.one(f"{side}Foot")) for side in SIDES]
+    return None if any(p is None for p in ankles) else float(np.mean([np.asarray(p)[2] for p in ankles]))
 
 
 def ground_height(body: Body, sole: float) -> float:
@@ -108,21 +116,31 @@ WHOLE = -1
 
 
 def hips(
-    target: Skeleton, bodies: Bodies, scale: float | None, sole: float, bone: int, joint: int, correction: Array, carrier: int | None = None
+    target: Skeleton,
+    bodies: Bodies,
+    scale: float | None,
+    sole: float,
+    bone: int,
+    joint: int,
+    correction: Array,
+    carrier: int | None = None,
+    heights: float | None = None,
 ) -> Callable[[Take, _Motion], Array]:
     """A function from a block of the take to the hips bone's locations ``(f, 3)`` (metres, in the bone's own rest frame).
 
-    ``sole`` is what :func:`sole_thickness` found. ``correction (4,)`` is the hips' own: they turn about the middle between the hip joints, so
-    that the legs stay where they stand. With a ``carrier`` the locations are those of another bone, above the hips, or of the whole character
-    (:data:`WHOLE`, in the world's axes). Everything between the two is at rest, so that the hips are displaced as the carrier is.
+    ``sole`` is what :func:`sole_thickness` found. ``correction (4,)`` is the hips' own: they turn about the middle between the hip joints,
+    so that the legs stay where they stand. With a ``carrier`` the locations are those of another bone, above the hips, or of the whole
+    character (:data:`WHOLE`, in the world's axes). Everything between the two is at rest, so that the hips are displaced as the carrier is.
+    ``heights`` is another scale for ups and downs.
     """
     k = travel_scale(bodies) if scale is None else scale
     a = bodies.source.turn
     pose = bodies.source.pose
     to_middle = quat.rotate(quat.inv(quat.mul(a, pose.rotations[joint])), hip_middle(bodies.source) - bodies.source.positions[joint])
-    height_source = float(hip_middle(bodies.source)[2]) - ground_height(bodies.source, sole)
-    height_target = float(hip_middle(bodies.target)[2]) - ground_height(bodies.target, k * sole)
-    lift = np.array([0.0, 0.0, height_target - k * height_source])
+    up = k if heights is None else heights
+    standing = float(hip_middle(bodies.source)[2]) - ground_height(bodies.source, sole)
+    lift = np.array([0.0, 0.0, _lift(bodies, k, sole) + (k - up) * standing])
+    stretch: Array | float = k if heights is None else np.array([k, k, up])
     back = quat.rotate(correction, bodies.target.positions[bone] - hip_middle(bodies.target))
     undo_reference = quat.inv(quat.mul(a, pose.rotations[joint]))
     to_local = _to_local(target, bone, bone if carrier is None else carrier)
@@ -131,9 +149,17 @@ def hips(
         turn = quat.mul(a, motion.global_rotation(joint))
         middle = quat.rotate(a, motion.global_position(joint)) + quat.rotate(turn, to_middle)
         delta = quat.mul(turn, undo_reference)
-        return to_local(k * middle + lift + quat.rotate(delta, back))
+        return to_local(stretch * middle + lift + quat.rotate(delta, back))
 
     return run
+
+
+def _lift(bodies: Bodies, k: float, sole: float) -> float:
+    """``a' - k a``; with the heights of the hips where an ankle is not known."""
+    source, target = ankle_height(bodies.source), ankle_height(bodies.target)
+    if source is None or target is None:
+        source, target = float(hip_middle(bodies.source)[2]), float(hip_middle(bodies.target)[2])
+    return target - ground_height(bodies.target, k * sole) - k * (source - ground_height(bodies.source, sole))
 
 
 def other(
@@ -154,7 +180,7 @@ def other(
 
 
 def _to_local(target: Skeleton, bone: int, carrier: int) -> Callable[[Array], Array]:
-    """World places of ``bone`` ``(f, 3)`` -> locations in the carrier's rest frame. What stands above the hips is not keyed and stays at rest."""
+    """World places of ``bone`` ``(f, 3)`` -> locations in the carrier's rest frame. What stands above the hips stays at rest."""
     rest = target.rest_global_positions[bone]
     turn = quat.IDENTITY if carrier == WHOLE else quat.inv(target.rest_global_rotations[carrier])
     return lambda places: quat.rotate(turn, places - rest)

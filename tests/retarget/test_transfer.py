@@ -15,7 +15,7 @@ from mocap_addon.motion.take import Take
 from mocap_addon.retarget import RetargetOptions, build_table, retarget
 from mocap_addon.retarget.transfer import reference_pose
 
-from .bodies import PLACES, a_pose, body, q, r, random_orientations, random_take
+from .bodies import PLACES, a_pose, body, q, r, random_orientations, random_take, swung
 
 EXACT = 1e-12
 
@@ -246,3 +246,28 @@ def test_the_sole_below_a_hanging_rest_is_found_in_the_motion():
     assert np.abs(carried(hung, roles, source, roles).global_positions - take.global_positions).max() < EXACT
     itself = carried(hung, roles, hung.skeleton, roles)
     assert np.abs(itself.global_positions - take.global_positions).max() < EXACT
+
+
+@pytest.mark.parametrize("spread", [0.0, 20.0, 40.0])
+def test_legs_spread_at_rest_do_not_lift_the_feet(spread):
+    """A source that stands with spread legs at rest and with straight ones in its motion: the ankles stay 8 cm above the ground."""
+    turns = {"left": Rotation.from_euler("y", -spread, degrees=True), "right": Rotation.from_euler("y", spread, degrees=True)}
+    places, parents = {name: np.array(place) for name, (_, _, place) in PLACES.items()}, {name: p for name, (_, p, _) in PLACES.items()}
+    for side, turn in turns.items():
+        places = swung(places, parents, f"{side}UpperLeg", turn)
+        places = swung(places, parents, f"{side}Foot", turn.inv())  # the sole stays flat
+    drop = places["leftFoot"][2] - 0.08
+    places = {name: place - [0.0, 0.0, drop] for name, place in places.items()}  # it stands on the ground
+    source, roles = body(places)
+    local = np.tile(source.rest_rotations, (2, 1, 1))
+    for side, turn in turns.items():
+        local[:, source.index(f"{side}UpperLeg")] = q(turn.inv())
+        local[:, source.index(f"{side}Foot")] = q(turn)
+    translations = np.tile(source.rest_translations, (2, 1, 1))
+    translations[:, 0, 2] += drop
+    take = Take("stand", source, np.array([0.0, 1.0]), local, translations)
+    feet = [source.index("leftFoot"), source.index("rightFoot")]
+    assert np.abs(take.global_positions[:, feet, 2] - 0.08).max() < EXACT  # the test's own premise
+    target, target_roles = body(a_pose(40), scale=0.9)
+    out = carried(take, roles, target, target_roles)
+    assert np.abs(out.global_positions[:, feet, 2] - 0.9 * 0.08).max() < EXACT
