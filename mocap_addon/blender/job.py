@@ -18,7 +18,7 @@ from ..retarget import Adjustments, Mask, PoseMotion, RetargetOptions
 from ..retarget.adjust import NO_ADJUSTMENTS
 from ..retarget.build import Bodies, bodies_of, table_and_bodies
 from ..retarget.mask import NO_MASK
-from ..retarget.transfer import reference_pose
+from ..retarget.neutral import reference_notes, source_reference
 from ..retarget.travel import sole_thickness
 from ..rig.roles import RoleMap
 from ..rig.table import CorrectionTable
@@ -161,6 +161,7 @@ def carry(
     timing = {"table": matched - started, "retarget": time.perf_counter() - matched}
     notes = (
         *take.notes,
+        *reference_notes(take, options.reference_frame),
         *source_roles.notes,
         *target_roles.notes,
         *target.notes,
@@ -209,7 +210,7 @@ def _table(
     table: CorrectionTable | None,
     reference_frame: int | None,
 ) -> tuple[CorrectionTable, Bodies]:
-    reference = reference_pose(take, reference_frame)
+    reference = source_reference(take, reference_frame)
     axes = target.object_rotation
     if table is not None:
         roles = (source_roles, target_roles)
