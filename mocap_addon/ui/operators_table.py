@@ -10,15 +10,15 @@ from .. import rig
 from ..motion.errors import FileError, MocapError
 from ..rig.roles import mirrored
 from ..rig.table import CorrectionTable, Row
-from . import characters, properties, run, table_sync
+from . import characters, preview, properties, run, table_sync
 from .operators_take import take_for
 
 _NO_CHARACTER = "Select the character's armature first."
 _NO_TABLE = "Press Match first."
-_NO_ROW = "No bone is chosen in the list; click one first."
+NO_ROW = "No bone is chosen in the list; click one first."
 
 
-class _OnTable:
+class OnTable:
     """For operators that need a character whose bones are matched."""
 
     @classmethod
@@ -63,6 +63,7 @@ class MOCAP_OT_match_bones(bpy.types.Operator):
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
         table_sync.from_table(obj, table)
+        preview.refresh(context.scene, obj, table)
         self.report({"INFO"}, f"{len(table.rows)} bones of {obj.name} follow the take; {len(table.unmapped_target)} keep their pose.")
         return {"FINISHED"}
 
@@ -101,14 +102,14 @@ class MOCAP_OT_load_table(bpy.types.Operator):
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
         table_sync.from_table(obj, table, by_hand=True)
-        run.measure_again(context.scene, obj)
+        run.table_changed(context.scene, obj)
         if dropped:
             self.report({"WARNING"}, f"{obj.name} has no bone {', '.join(dropped[:4])}{' ...' if len(dropped) > 4 else ''}; left out.")
         self.report({"INFO"}, f"Bone table loaded: {len(table.rows)} bones.")
         return {"FINISHED"}
 
 
-class MOCAP_OT_save_table(_OnTable, bpy.types.Operator):
+class MOCAP_OT_save_table(OnTable, bpy.types.Operator):
     """Save the bone table to a file, to use it for other characters with the same bones"""
 
     bl_idname = "mocap.save_table"
@@ -143,7 +144,7 @@ class MOCAP_OT_save_table(_OnTable, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MOCAP_OT_reset_corrections(_OnTable, bpy.types.Operator):
+class MOCAP_OT_reset_corrections(OnTable, bpy.types.Operator):
     """Set corrections back to zero"""
 
     bl_idname = "mocap.reset_corrections"
@@ -160,17 +161,17 @@ class MOCAP_OT_reset_corrections(_OnTable, bpy.types.Operator):
         obj = characters.of(context)
         chosen = table_sync.active_row(obj)
         if self.which == "ONE" and chosen is None:
-            self.report({"ERROR"}, _NO_ROW)
+            self.report({"ERROR"}, NO_ROW)
             return {"CANCELLED"}
         rows = obj.mocap.rows if self.which == "ALL" else [chosen]
         with properties.quiet():
             for row in rows:
                 row.correction = (0.0, 0.0, 0.0)
-        run.measure_again(context.scene, obj)
+        run.table_changed(context.scene, obj)
         return {"FINISHED"}
 
 
-class MOCAP_OT_mirror_corrections(_OnTable, bpy.types.Operator):
+class MOCAP_OT_mirror_corrections(OnTable, bpy.types.Operator):
     """Give the bones of one side the corrections of the other, mirrored"""
 
     bl_idname = "mocap.mirror_corrections"
@@ -191,7 +192,7 @@ class MOCAP_OT_mirror_corrections(_OnTable, bpy.types.Operator):
         obj = characters.of(context)
         table, chosen = table_sync.to_table(obj), table_sync.active_row(obj)
         if self.which == "ONE" and chosen is None:
-            self.report({"ERROR"}, _NO_ROW)
+            self.report({"ERROR"}, NO_ROW)
             return {"CANCELLED"}
         if self.which == "ONE":
             row, onto = self._pair(table, chosen.name)
@@ -202,7 +203,7 @@ class MOCAP_OT_mirror_corrections(_OnTable, bpy.types.Operator):
             self.report({"INFO"}, "There was nothing to mirror: no correction, or no opposite bone.")
             return {"CANCELLED"}
         table_sync.set_corrections(obj, mirrored_table)
-        run.measure_again(context.scene, obj)
+        run.table_changed(context.scene, obj)
         return {"FINISHED"}
 
     @staticmethod

@@ -8,7 +8,7 @@ import math
 import bpy
 
 from ..rig.roles import REQUIRED_ROLES
-from . import characters, table_sync, takes, words
+from . import characters, preview, table_sync, takes, words
 from .operators_retarget import draw_job, draw_reading
 
 MOST_NOTES = 5
@@ -146,8 +146,13 @@ class MOCAP_PT_bones(_Tab, bpy.types.Panel):
         if obj is None or not table_sync.has_table(obj):
             paragraph(layout, context, "Not matched yet. Retarget does it by itself; Match shows the result first.", "INFO")
             return
-        layout.row().prop(context.scene.mocap, "row_filter", text="")
+        row = layout.row(align=True)
+        row.prop(context.scene.mocap, "row_filter", text="")
+        row.operator("mocap.pick_bone", text="", icon="EYEDROPPER").what = "ROW"
         layout.template_list("MOCAP_UL_bones", "", obj.mocap, "rows", obj.mocap, "active_row", rows=8)
+        layout.operator("mocap.preview", icon="HIDE_OFF", depress=preview.shown_on(obj))
+        if preview.problem(obj):
+            paragraph(layout, context, preview.problem(obj), "ERROR")
         facts = table_sync.about(obj)
         for note in list(facts.get("notes", ()))[:MOST_NOTES]:
             paragraph(layout, context, str(note), "INFO")
@@ -171,7 +176,9 @@ class MOCAP_PT_bone(_Tab, bpy.types.Panel):
         column = layout.column(align=True)
         column.scale_y = 0.85
         fact(column, context, "Body Part", words.capital(words.role_words(row.role)) or "none")
-        layout.prop(row, "source", icon="BONE_DATA")
+        follows = layout.row(align=True)
+        follows.prop(row, "source", icon="BONE_DATA")
+        follows.operator("mocap.pick_bone", text="", icon="EYEDROPPER").what = "SOURCE"
         if row.rule != "copy":
             fact(layout, context, "", _mixed(row))
         if not row.sources:
@@ -199,6 +206,40 @@ def _mixed(row: bpy.types.PropertyGroup) -> str:
     if row.rule == "chord":
         return f"the chain {names[0]} to {names[-1]}"
     return f"{1.0 - row.blend:.0%} {names[0]}, {row.blend:.0%} {names[-1]}"
+
+
+class MOCAP_PT_reference_pose(_Tab, bpy.types.Panel):
+    bl_idname = "MOCAP_PT_reference_pose"
+    bl_parent_id = "MOCAP_PT_bones"
+    bl_label = "Reference Pose"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        obj = characters.of(context)
+        return obj is not None and table_sync.has_table(obj)
+
+    def draw(self, context: bpy.types.Context) -> None:
+        layout, obj = self.layout, characters.of(context)
+        if obj.mocap.posing == preview.REFERENCE:
+            paragraph(layout, context, "Turn the bones in Pose Mode until the character stands as the performer does at rest.", "INFO")
+            row = layout.row(align=True)
+            row.scale_y = 1.3
+            row.operator("mocap.apply_reference_pose", icon="CHECKMARK")
+            row.operator("mocap.cancel_reference_pose", icon="X")
+            return
+        layout.operator("mocap.edit_reference_pose", text="Edit Pose", icon="POSE_HLT")
+        column = layout.column(align=True)
+        column.label(text="Use the Character's Pose")
+        row = column.row(align=True)
+        row.operator("mocap.use_pose", text="For Rest Pose").which = "REST"
+        row.operator("mocap.use_pose", text="For This Frame").which = "FRAME"
+        settings = context.scene.mocap
+        row = layout.row(align=True)
+        row.operator("mocap.use_frame", icon="TIME")
+        if settings.use_reference_frame:
+            row.prop(settings, "use_reference_frame", text="", icon="X", toggle=True)
+            fact(layout, context, "Compared In", f"recorded frame {settings.reference_frame}")
 
 
 class MOCAP_PT_retarget(_Tab, bpy.types.Panel):

@@ -62,7 +62,11 @@ RULES = (
     ("blend", "Follow Two Bones", "Turns as a mix of two neighbouring bones of the take does"),
     ("chord", "Follow a Chain", "Aims along a whole chain of bones of the take"),
 )
-
+POSING = (
+    ("NONE", "Nothing", "The bones have their own pose"),
+    ("PREVIEW", "Preview", "The take at the current frame"),
+    ("REFERENCE", "Reference Pose", "The pose that the take's rest pose is to give"),
+)
 
 _quiet = 0
 
@@ -79,11 +83,11 @@ def quiet() -> Iterator[None]:
 
 
 def _row_changed(self: MocapRow, context: bpy.types.Context) -> None:
-    """A person changed a row: measure how the bones point now."""
+    """A person changed a row: measure how the bones point now, and show it."""
     if not _quiet and self.id_data is not None:
         from . import run
 
-        run.measure_again(context.scene, self.id_data)
+        run.table_changed(context.scene, self.id_data)
 
 
 class MocapRow(bpy.types.PropertyGroup):
@@ -137,6 +141,7 @@ class MocapRow(bpy.types.PropertyGroup):
     movable: BoolProperty(
         name="Also Moves",
         description="The bone's place follows the take too, not only its direction. As a rule only the hips",
+        update=_row_changed,
         override=OVERRIDABLE,
     )
     alignment: FloatVectorProperty(size=3, override=OVERRIDABLE)
@@ -152,12 +157,24 @@ class MocapObject(bpy.types.PropertyGroup):
     rows: CollectionProperty(type=MocapRow, override={"LIBRARY_OVERRIDABLE", "USE_INSERTION"})
     active_row: IntProperty(name="Bone", description="Click a bone to see its details below", override=OVERRIDABLE)
     about: StringProperty(override=OVERRIDABLE, description="Families, notes and version of the table, as JSON")
+    posing: EnumProperty(items=POSING, override=OVERRIDABLE, description="What is shown on the bones in place of their own pose")
+    kept_pose: StringProperty(override=OVERRIDABLE, description="The pose to put back, as JSON")
+    kept_place: BoolProperty(override=OVERRIDABLE, description="The object's place is to be put back too")
 
 
 def _reading_changed(self: bpy.types.bpy_struct, context: bpy.types.Context) -> None:
     """Read the take anew; the operators, which share these settings, read when they run."""
     if isinstance(self, bpy.types.PropertyGroup):
         takes.read_for_panel(self.id_data)
+        _job_changed(self, context)
+
+
+def _job_changed(self: bpy.types.bpy_struct, context: bpy.types.Context) -> None:
+    """Show what the setting does, where a preview is shown."""
+    if isinstance(self, bpy.types.PropertyGroup):
+        from . import run
+
+        run.settings_changed(self.id_data)
 
 
 class ReadSettings:
@@ -194,25 +211,30 @@ class JobSettings:
         name="Compare in a frame",
         description="Compare take and character in a frame of the recording instead of the take's own rest pose. "
         "Choose a frame in which the performer stands as straight as the character does at rest",
+        update=_job_changed,
         options={"SKIP_SAVE"},
     )
     reference_frame: IntProperty(
-        name="Recorded frame", description="Number of the recorded frame, counted from 0", min=0, options={"SKIP_SAVE"}
+        name="Recorded frame", description="Number of the recorded frame, counted from 0", min=0, update=_job_changed, options={"SKIP_SAVE"}
     )
     rate_mode: EnumProperty(name="Keys", description="How often keys are set", items=RATE_MODES, options={"SKIP_SAVE"})
     custom_rate: StringProperty(
         name="Keys per second", description="Keys per second, for example 25 or 29.97", default="30", options={"SKIP_SAVE"}
     )
     use_frame_start: BoolProperty(
-        name="Start at", description="Start at a frame of your own instead of the scene's first frame", options={"SKIP_SAVE"}
+        name="Start at",
+        description="Start at a frame of your own instead of the scene's first frame",
+        update=_job_changed,
+        options={"SKIP_SAVE"},
     )
     frame_start: FloatProperty(
-        name="Start frame", description="Scene frame of the first key", default=1.0, precision=1, options={"SKIP_SAVE"}
+        name="Start frame", description="Scene frame of the first key", default=1.0, precision=1, update=_job_changed, options={"SKIP_SAVE"}
     )
     travel_auto: BoolProperty(
         name="Fit travel to the legs",
         description="The way walked is scaled by the length of the character's legs, so that the feet do not slide",
         default=True,
+        update=_job_changed,
         options={"SKIP_SAVE"},
     )
     travel: FloatProperty(
@@ -221,6 +243,7 @@ class JobSettings:
         default=1.0,
         min=0.0,
         soft_max=3.0,
+        update=_job_changed,
         options={"SKIP_SAVE"},
     )
 

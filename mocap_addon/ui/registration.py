@@ -11,7 +11,21 @@ from collections.abc import Callable
 
 import bpy
 
-from . import characters, handlers, lists, operators_retarget, operators_table, operators_take, panels, properties, recent, takes
+from . import (
+    characters,
+    fitting,
+    handlers,
+    lists,
+    operators_pose,
+    operators_retarget,
+    operators_table,
+    operators_take,
+    panels,
+    preview,
+    properties,
+    recent,
+    takes,
+)
 
 CLASSES: tuple[type, ...] = (
     # children before the groups that hold them
@@ -26,6 +40,13 @@ CLASSES: tuple[type, ...] = (
     operators_table.MOCAP_OT_save_table,
     operators_table.MOCAP_OT_reset_corrections,
     operators_table.MOCAP_OT_mirror_corrections,
+    operators_pose.MOCAP_OT_preview,
+    operators_pose.MOCAP_OT_edit_reference_pose,
+    operators_pose.MOCAP_OT_apply_reference_pose,
+    operators_pose.MOCAP_OT_cancel_reference_pose,
+    operators_pose.MOCAP_OT_use_pose,
+    operators_pose.MOCAP_OT_use_frame,
+    operators_pose.MOCAP_OT_pick_bone,
     operators_retarget.MOCAP_OT_retarget,
     operators_retarget.MOCAP_OT_import_take,
     handlers.MOCAP_FH_take,
@@ -36,6 +57,7 @@ CLASSES: tuple[type, ...] = (
     panels.MOCAP_PT_character,
     panels.MOCAP_PT_bones,
     panels.MOCAP_PT_bone,
+    panels.MOCAP_PT_reference_pose,
     panels.MOCAP_PT_retarget,
 )
 
@@ -45,7 +67,17 @@ POINTERS: tuple[tuple[type, type], ...] = (
 )
 """ID types and the one property group (``.mocap``) each of them gets."""
 
-HANDLERS: tuple[tuple[list, Callable[..., None]], ...] = ((bpy.app.handlers.load_post, handlers.restore_tables),)
+HANDLERS: tuple[tuple[list, Callable[..., None]], ...] = (
+    (bpy.app.handlers.load_post, handlers.restore_tables),
+    (bpy.app.handlers.load_post, preview.after_load),
+    (bpy.app.handlers.save_pre, preview.before_save),
+    (bpy.app.handlers.save_post, preview.after_save),
+    (bpy.app.handlers.save_post_fail, preview.after_save),
+    (bpy.app.handlers.frame_change_pre, preview.before_frame_change),
+    (bpy.app.handlers.frame_change_post, preview.after_frame_change),
+    (bpy.app.handlers.undo_post, preview.after_undo),
+    (bpy.app.handlers.redo_post, preview.after_undo),
+)
 """Blender's events and what answers them."""
 
 
@@ -68,8 +100,10 @@ def unregister() -> None:
     atexit.unregister(unregister)
     for event, answer in reversed(HANDLERS):
         event.remove(answer)
+    preview.end_all()
     takes.forget_all()
     characters.forget_all()
+    fitting.forget_all()
     for owner, _group in reversed(POINTERS):
         del owner.mocap
     for cls in reversed(CLASSES):

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 import bpy
 
 from .. import retarget
-from ..blender import armature, compat, job
+from ..blender import compat, job
 from ..blender.job import JobOptions
 from ..motion.errors import MocapError, RigError
 from ..motion.take import Take
-from ..retarget.transfer import reference_pose
 from ..rig.table import CorrectionTable
-from . import table_sync, takes
+from . import fitting, preview, table_sync, takes
 
 LONG_WORK = 1_000_000
 """Samples times joints from which a progress number is shown: about a second."""
@@ -48,6 +47,9 @@ def onto(obj: bpy.types.Object, found: tuple[Take, ...], options: JobOptions, st
     """
     names: list[str] = []
     notes: list[str] = []
+    if obj.mocap.posing == preview.REFERENCE:
+        raise RigError(f'The reference pose of "{obj.name}" is being edited; press Apply or Cancel first.')
+    preview.end(bpy.context.scene, obj)
     with rolled_back_on_error(obj):
         table = usable_table(obj, found[0])
         for take in reversed(found):
@@ -93,20 +95,28 @@ def matched(obj: bpy.types.Object, take: Take, reference_frame: int | None, *, k
 
 def measured(obj: bpy.types.Object, table: CorrectionTable, take: Take, reference_frame: int | None) -> CorrectionTable:
     """The table with residuals computed anew; :class:`MocapError` when it does not fit take or character."""
-    target = armature.read(obj)
-    reference = reference_pose(take, reference_frame)
-    return retarget.measured(table, take.skeleton, target.skeleton, reference=reference, target_axes=target.object_rotation)
+    found = fitting.fit(obj, take, table, reference_frame)
+    return retarget.measured(table, take.skeleton, found.target.skeleton, bodies=found.bodies)
 
 
-def measure_again(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
-    """Show how the bones point after an edit, if the take is in memory; what cannot be measured stays as it was."""
+def table_changed(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
+    """After an edit: show how the bones point, if the take is in memory, and the pose, if it is previewed."""
     reading, table = takes.loaded(scene), table_sync.to_table(obj)
-    if reading is None or table is None:
+    if table is None:
         return
-    settings = scene.mocap
-    frame = settings.reference_frame if settings.use_reference_frame else None
-    with suppress(MocapError):
-        table_sync.set_measures(obj, measured(obj, table, reading.takes[0], frame))
+    if reading is not None:
+        settings = scene.mocap
+        frame = settings.reference_frame if settings.use_reference_frame else None
+        with suppress(MocapError):
+            table_sync.set_measures(obj, measured(obj, table, reading.takes[0], frame))
+    preview.refresh(scene, obj, table)
+
+
+def settings_changed(scene: bpy.types.Scene) -> None:
+    """After a change of the panel's settings: everything that shows a preview."""
+    for obj in preview.showing():
+        if obj.mocap.posing == preview.PREVIEW and scene in obj.users_scene:
+            table_changed(scene, obj)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..blender import scenes
 from ..blender.job import JobOptions
 from ..formats import ReadOptions
 from ..motion import timeline
@@ -53,3 +54,10 @@ def copy_unset(source: Any, operator: Any) -> None:
     for name in SHARED:
         if not operator.properties.is_property_set(name):
             setattr(operator, name, getattr(source, name))
+
+
+def seconds_at(scene: Any, frame: float | None = None) -> float:
+    """How long after the take's start a scene frame (None: the current one) is, by the settings of the panel."""
+    owner = scene.mocap
+    start = owner.frame_start if owner.use_frame_start else scene.frame_start
+    return ((scene.frame_current_final if frame is None else frame) - start) / float(scenes.scene_rate(scene))

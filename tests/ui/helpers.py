@@ -90,6 +90,6 @@ def turns(obj: bpy.types.Object, bone: str, frames) -> np.ndarray:
 
 
 def apart(a: np.ndarray, b: np.ndarray) -> float:
-    """Largest angle in degrees between rotation matrices ``(F, 3, 3)``, by their trace."""
-    trace = np.einsum("fij,fij->f", a, b)
-    return float(np.degrees(np.arccos(np.clip((trace - 1.0) / 2.0, -1.0, 1.0))).max())
+    """Largest angle in degrees between rotation matrices ``(F, 3, 3)``: |A - B| is 2 sqrt(2) sin(angle / 2), exact for small angles too."""
+    size = np.linalg.norm(np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64), axis=(1, 2))
+    return float(np.degrees(2.0 * np.arcsin(np.clip(size / np.sqrt(8.0), 0.0, 1.0))).max())

@@ -15,7 +15,14 @@ from mocap_addon.ui import lists, panels, recent, takes
 
 ICONS = set(bpy.types.UILayout.bl_rna.functions["prop"].parameters["icon"].enum_items.keys())
 PROP_KEYWORDS = set(bpy.types.UILayout.bl_rna.functions["prop"].parameters.keys())
-TABS = (panels.MOCAP_PT_take, panels.MOCAP_PT_take_overrides, panels.MOCAP_PT_character, panels.MOCAP_PT_bones, panels.MOCAP_PT_bone)
+TABS = (
+    panels.MOCAP_PT_take,
+    panels.MOCAP_PT_take_overrides,
+    panels.MOCAP_PT_character,
+    panels.MOCAP_PT_bones,
+    panels.MOCAP_PT_bone,
+    panels.MOCAP_PT_reference_pose,
+)
 
 
 class Layout:

@@ -52,7 +52,18 @@ def test_a_broken_class_is_not_swallowed(monkeypatch):
 
 def test_every_class_of_the_room_is_in_the_list():
     listed = set(registration.CLASSES)
-    for name in ("handlers", "lists", "operators_retarget", "operators_table", "operators_take", "panels", "properties", "recent"):
+    names = (
+        "handlers",
+        "lists",
+        "operators_pose",
+        "operators_retarget",
+        "operators_table",
+        "operators_take",
+        "panels",
+        "properties",
+        "recent",
+    )
+    for name in names:
         module = importlib.import_module(f"mocap_addon.ui.{name}")
         own = {
             c
