@@ -22,7 +22,7 @@ ROOT = environments.ROOT
 WHEELS = ("bpy42", "bpy45", "bpy50", "bpy53")
 BOX = ROOT.parent / "shared" / "tools" / "blender-box"
 BOX_SUITES = ("trixie", "sid")
-LIMIT = 15 * 60.0
+LIMIT = 20 * 60.0
 """Seconds that one Blender may take."""
 MARK = "@mocap@"
 

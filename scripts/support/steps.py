@@ -84,8 +84,14 @@ def run_together(steps: Sequence[Step], root: Path, workers: int = 2) -> List[Re
         running = {pool.submit(run, step, root, echo=False): i for i, step in enumerate(steps)}
         for done in as_completed(running):
             result = results[running[done]] = done.result()
-            print(f"\n== {result.name} ({result.seconds:.0f} s)\n{result.output.rstrip()}", flush=True)
+            print(f"\n== {result.name} ({result.seconds:.0f} s)\n{_shortened(result.output)}", flush=True)
     return [results[i] for i in range(len(steps))]
+
+
+def _shortened(output: str, most: int = 600) -> str:
+    """What a person reads of a long output: its end, where pytest sums up."""
+    lines = output.rstrip().splitlines()
+    return "\n".join(lines if len(lines) <= most else [f"... {len(lines) - most} lines left out ...", *lines[-most:]])
 
 
 def _wait(command: List[str], environment: Dict[str, str], root: Path, seconds: float, handle) -> Optional[int]:
