@@ -255,6 +255,7 @@ def _recipe(obj: bpy.types.Object, take: Take, table: CorrectionTable, options: 
         "source": take.facts.get("path", ""),
         "source_hash": take.facts.get("hash", ""),
         "read": take.facts.get("read", {}),
+        "rig": _rig(take),
         "options": {
             "rate": rate,
             "frame_start": options.frame_start,
@@ -265,6 +266,13 @@ def _recipe(obj: bpy.types.Object, take: Take, table: CorrectionTable, options: 
         },
         "table": rig.dumps(table),
     }
+
+
+def _rig(take: Take) -> dict[str, object] | None:
+    """Of a take that was read from a rig in the scene: what to read again."""
+    if take.facts.get("format") != "rig":
+        return None
+    return {name: take.facts.get(name) for name in ("object", "action", "slot", "frame_start", "frame_end", "asked")}
 
 
 def options_of(recipe: Mapping[str, object]) -> JobOptions:

@@ -8,7 +8,7 @@ scene of its own, see :mod:`.rig_graph`; the open scene stays on its frame.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -123,7 +123,9 @@ def read_rig(
     if last < first or not np.isfinite(last - first):
         raise RigError(f"The frame range {first:g} to {last:g} is empty; give the first frame before the last.")
     frames = np.arange(np.floor(first + 1e-4), np.ceil(last - 1e-4) + 1.0)
-    return sample(chosen, frames, scenes.scene_rate(scene), scene=scene, method=method, progress=progress)
+    take = sample(chosen, frames, scenes.scene_rate(scene), scene=scene, method=method, progress=progress)
+    asked = {"action": action is not None, "range": frame_range is not None}
+    return replace(take, facts={**take.facts, "asked": asked})
 
 
 def sample(

@@ -30,7 +30,7 @@ from ..retarget import PoseMotion
 from ..retarget.edits import Edits
 from ..rig import loads
 from ..rig.table import CorrectionTable
-from . import actions, baseline, compat, hand_edits, job
+from . import actions, baseline, compat, hand_edits, job, sources
 from .armature import check
 from .baseline import Baseline
 from .channels import Channels, check_channels, curve_channels, in_mode, pose_channels, rotation_channels, to_rotations
@@ -160,9 +160,9 @@ def actions_of(obj: bpy.types.Object) -> list[bpy.types.Action]:
 
 
 def source_changed(action: bpy.types.Action) -> bool | None:
-    """Whether the source file is another one than at the last bake; None when it is gone or was no file."""
+    """Whether the source file is another one than at the last bake; None when it is gone or was no file (a rig in the scene)."""
     recipe = actions.recipe_of(action) or {}
-    path = str(recipe.get("source") or "")
+    path = "" if recipe.get("rig") else str(recipe.get("source") or "")
     try:
         return formats.content_hash(path) != recipe.get("source_hash") if path else None
     except FileError:
@@ -271,6 +271,9 @@ def _recipe_and_bake(action: bpy.types.Action) -> tuple[dict[str, object], Basel
 
 
 def _reload(recipe: dict[str, object], read: Reader) -> Take:
+    rig = recipe.get("rig")
+    if isinstance(rig, dict):
+        return _reread(rig)
     path, name = str(recipe.get("source") or ""), str(recipe.get("take") or "")
     if not path:
         raise MocapError("The action was not made from a file, so its source cannot be read again; retarget it anew.")
@@ -283,6 +286,20 @@ def _reload(recipe: dict[str, object], read: Reader) -> Take:
         return (named or takes)[0]
     there = ", ".join(f'"{take.name}"' for take in takes[:5]) or "none"
     raise FileError(f'There is no take "{name}" in the file any more; there are: {there}.', path)
+
+
+def _reread(rig: dict[str, Any]) -> Take:
+    """The same of a rig in the scene: its action, or what it plays; all of it, unless a range was asked for."""
+    obj = bpy.data.objects.get(rig["object"])
+    if obj is None:
+        raise TargetError(f'The source "{rig["object"]}" is not in this file any more; retarget the take anew.')
+    asked = rig.get("asked") or {}
+    return sources.read_rig(
+        obj,
+        action=rig["action"] if asked.get("action", True) and rig["action"] else None,
+        slot=rig["slot"] or None,
+        frame_range=(rig["frame_start"], rig["frame_end"]) if asked.get("range") else None,
+    )
 
 
 def _read_options(stored: object) -> ReadOptions:

@@ -101,31 +101,30 @@ class Edits:
         """The layer after more was done by hand.
 
         ``found`` is the whole difference from the bake as it shows now. What this layer itself shows of it is no news; the rest goes into
-        the layer, so strong that it shows as it was made (at influence 0, where nothing can show, at its full strength). ``known`` are the
-        bones and curves that were looked at (named as in ``deleted``); what the layer holds for others waits until they are there again.
+        the layer, so strong that it shows as it was made. Where no turn is large enough for that, the layer becomes what shows, at
+        influence 1; at influence 0, where nothing can show, it goes in as it was made. ``known`` are the bones and curves that were looked
+        at (named as in ``deleted``); what the layer holds for others waits until they are there again.
         """
-        mine = self.shown()
-        power = 1.0 / self.influence if self.influence > 0.0 else 1.0
+        mine, weak = self.shown(), 0.0 < self.influence < 1.0
         rotations, locations = dict(self.rotations), dict(self.locations)
         for name in _looked_at("rotation", self.rotations, found.rotations, known):
-            now, was = found.rotations.get(name), mine.rotations.get(name)
-            news = now if was is None else rotation_difference(was, quat.identity(len(was)) if now is None else now)
-            if news is None or not _turned(news).any():
+            was = mine.rotations.get(name, quat.identity(len(self.times)))
+            news = rotation_difference(was, found.rotations.get(name, quat.identity(len(was))))
+            if not _turned(news).any():
                 continue
-            shown = news if was is None else quat.mul(was, news)
-            if self.influence > 0.0:
-                total = quat.exp(power * quat.log(shown)) if power != 1.0 else shown
+            if weak:
+                made = quat.log(quat.mul(was, news))
+                if np.linalg.norm(made, axis=-1).max() > self.influence * np.pi:
+                    return mine.absorbing(found, known)  # no turn is so large that this share of it is what was made
+                total = quat.exp(made / self.influence)
             else:
                 total = quat.mul(rotations.get(name, quat.IDENTITY), news)
-            before = rotations.get(name)
-            rotations[name] = total if before is None else np.where(_turned(news)[:, None], total, before)
+            rotations[name] = np.where(_turned(news)[:, None], total, rotations.get(name, quat.IDENTITY))
         for name in _looked_at("location", self.locations, found.locations, known):
-            now, was = found.locations.get(name), mine.locations.get(name)
             zero = np.zeros((len(self.times), 3))
-            news = (zero if now is None else now) - (zero if was is None else was)
-            news[np.abs(news) <= NOISE] = 0.0
-            if news.any():
-                locations[name] = locations.get(name, zero) + power * news
+            moved = found.locations.get(name, zero) - mine.locations.get(name, zero)
+            moved[np.abs(moved) <= NOISE] = 0.0
+            locations[name] = locations.get(name, zero) + (moved / self.influence if weak else moved)
         waiting = self.values if self.influence == 0.0 else {n: v for n, v in self.values.items() if f"value:{n}" not in known}
         return replace(
             self,

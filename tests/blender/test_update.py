@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mocap_addon import formats
-from mocap_addon.blender import actions, characters, compat, update
+from mocap_addon.blender import actions, characters, compat, sources, update
 from mocap_addon.blender.job import JobOptions, retarget_onto
 from mocap_addon.motion.errors import MocapError
 from tests.blender.helpers import keys_of, snapshot, world_matrices
@@ -397,6 +397,24 @@ def test_saved_and_opened_again(hero, source, tmp_path):
     other_motion(source)
     update.update_action(hero, action)
     assert_edit_on_fresh(hero, action, baked(hero, source), wrist, TURN, 6, 10)
+
+
+def test_a_rig_in_the_scene_as_the_source(hero, source):
+    """A second character is the source: its action is edited, and the update follows it."""
+    other = characters.bring_in(CHARACTER).armature
+    walk = baked(other, source)
+    action = retarget_onto(hero, sources.read_rig(other, action=walk)).action
+    wrist = wrist_of(action)
+    turn_by_hand(action, wrist, TURN, 6, 10)
+    turn_by_hand(walk, wrist_of(walk).replace("_l", "_r"), TURN, 1, 12)
+    update.update_action(hero, action)
+    fresh = retarget_onto(hero, sources.read_rig(other, action=walk)).action
+    assert_edit_on_fresh(hero, action, fresh, wrist, TURN, 6, 10)
+    bpy.data.objects.remove(other)
+    before = snapshot()
+    with pytest.raises(MocapError, match="is not in this file any more"):
+        update.update_action(hero, action)
+    assert snapshot() == before and update.source_changed(action) is None
 
 
 def test_what_was_not_made_here_is_refused(hero, source):
