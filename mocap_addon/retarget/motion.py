@@ -43,7 +43,9 @@ class PoseMotion:
     notes : tuple of str
         Warnings, one plain sentence each.
     placement : (F, 3) array or None
-        Metres in the world's axes: how far the whole character is carried from where it stands, where no bone can take the hips' travel.
+        Metres in the world's axes: how far the whole character is carried from where it stands, by its object.
+    turning : (F, 4) array or None
+        How the whole character is turned about its object's origin, in the world's axes.
     held : frozenset of int
         Those of ``bones`` that keep one and the same rotation all the time: one key is enough.
     """
@@ -58,6 +60,7 @@ class PoseMotion:
     curves: Mapping[str, Array] = field(default_factory=dict[str, Array])
     notes: tuple[str, ...] = ()
     placement: Array | None = None
+    turning: Array | None = None
     held: frozenset[int] = frozenset()
 
     def to_take(self, skeleton: Skeleton) -> Take:
@@ -71,6 +74,12 @@ class PoseMotion:
         translations[:] = skeleton.rest_translations
         moving = list(self.moving)
         translations[:, moving] += quat.rotate(skeleton.rest_rotations[moving], self.locations)
-        if self.placement is not None:
-            translations[:, list(skeleton.roots)] += self.placement[:, None]
-        return Take(self.name, skeleton, self.times, rotations, translations, rate=self.rate, source="retargeted", curves=self.curves)
+        take = Take(self.name, skeleton, self.times, rotations, translations, rate=self.rate, source="retargeted", curves=self.curves)
+        return self.carried(take)
+
+    def carried(self, take: Take) -> Take:
+        """A take of the pose alone, carried as ``placement`` and ``turning`` say: its roots move with the object."""
+        turning, placement = self.turning, self.placement
+        if turning is not None:
+            take = take.rerooted(lambda q: quat.mul(turning, q), lambda v: quat.rotate(turning, v), rest=False)
+        return take if placement is None else take.rerooted(lambda q: q, lambda v: v + placement, rest=False)

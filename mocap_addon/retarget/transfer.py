@@ -36,13 +36,15 @@ from ..motion import quat
 from ..motion.errors import RigError
 from ..motion.skeleton import Skeleton
 from ..motion.take import Take
+from ..rig.matcher import match
 from ..rig.roles import CHAIN_ROLES
 from ..rig.table import CorrectionTable, Row
-from . import build, frames, travel
+from . import build, frames, root_source, travel
 from .adjust import NO_ADJUSTMENTS, Adjustments, adjusted
 from .build import Bodies
 from .chains import link_offsets
 from .motion import PoseMotion
+from .root_motion import AS_RECORDED, RootMotion
 
 Array = NDArray[np.float64]
 
@@ -74,6 +76,10 @@ class RetargetOptions:
         are then in them.
     adjustments : Adjustments
         Body sliders (:mod:`.adjust`).
+    root : RootMotion
+        Who carries the character over the ground.
+    root_joints : (int or None, int or None), optional
+        The joints that play the root in the source and in the target, where they are known already.
     """
 
     travel: float | None = None
@@ -84,6 +90,8 @@ class RetargetOptions:
     carrier: int | None = None
     bodies: Bodies | None = None
     adjustments: Adjustments = NO_ADJUSTMENTS
+    root: RootMotion = AS_RECORDED
+    root_joints: tuple[int | None, int | None] | None = None
 
 
 def reference_pose(take: Take, frame: int | None) -> frames.Pose | None:
@@ -116,7 +124,7 @@ def retarget(take: Take, table: CorrectionTable, target: Skeleton, options: Reta
     Raises
     ------
     RigError
-        A row names a bone that is not there, or the hips are missing.
+        A row names a bone that is not there, the hips are missing, or a root is wanted and there is none.
     """
     options = options or RetargetOptions()
     if take.frames == 0:
@@ -146,7 +154,17 @@ def retarget(take: Take, table: CorrectionTable, target: Skeleton, options: Reta
         curves=dict(take.curves),
         placement=locations[:, whole[0]] if whole else None,
     )
-    return adjusted(motion, target, bodies.target, options.adjustments, inherits_rotation=options.inherits_rotation)
+    motion = adjusted(motion, target, bodies.target, options.adjustments, inherits_rotation=options.inherits_rotation)
+    return motion if options.root.plain else _rooted(motion, take, target, bodies, options)
+
+
+def _rooted(motion: PoseMotion, take: Take, target: Skeleton, bodies: Bodies, options: RetargetOptions) -> PoseMotion:
+    """The motion with its root motion where the options want it."""
+    joints = options.root_joints or (match(take.skeleton).one("root"), match(target).one("root"))
+    scale = travel.travel_scale(bodies) if options.travel is None else options.travel
+    sole = scale * (options.sole or 0.0)
+    chain = root_source.chain_of(target, bodies, joints[1], options.inherits_rotation, options.carrier, sole)
+    return root_source.apply(motion, take, chain, bodies, options.root, root=joints[0], scale=scale)
 
 
 def _make_continuous(q: Array) -> None:
@@ -199,7 +217,15 @@ class _Plan:
         self.moving = tuple(carrier if bone.row.role == "hips" and carrier is not None else bone.joint for bone in movable)
         self._movers: list[Callable[[Take, _Motion], Array]] = [
             travel.hips(
-                target, bodies, options.travel, options.sole or 0.0, bone.joint, bone.sources[0], build.correction_of(bone.row), carrier
+                target,
+                bodies,
+                options.travel,
+                options.sole or 0.0,
+                bone.joint,
+                bone.sources[0],
+                build.correction_of(bone.row),
+                carrier,
+                root_source.HEIGHTS_AS_RECORDED if options.root.height == "keep" else None,
             )
             if bone.row.role == "hips"
             else travel.other(source, target, bodies, options.travel, bone.joint, bone.sources[0])
