@@ -234,6 +234,22 @@ def test_a_persons_own_curves_and_modifiers_stay(hero, source):
     assert {k[:2]: k for k in keys_of(action) if not k[0].endswith("scale")} == fresh
 
 
+def test_what_a_modifier_adds_is_no_edit(hero, source):
+    """Keys thinned on a curve with a strong modifier: the modifier's share must not end up in the keys."""
+    action = baked(hero, source)
+    height = curve(action, "location", 1)
+    modifier = height.modifiers.new("NOISE")
+    modifier.strength = 50.0
+    height.keyframe_points.remove(height.keyframe_points[5])
+    height.update()
+    other_motion(source)
+    update.update_action(hero, action)
+    height = curve(action, "location", 1)
+    fresh = [k.co.y for k in curve(baked(hero, source), "location", 1).keyframe_points]
+    assert np.abs(np.subtract([k.co.y for k in height.keyframe_points], fresh)).max() < 0.02
+    assert [m.mute for m in height.modifiers] == [False]
+
+
 def test_an_action_moved_in_time_stays_where_it_was_put(hero, source):
     action = baked(hero, source)
     wrist = wrist_of(action)
