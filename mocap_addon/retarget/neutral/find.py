@@ -74,23 +74,32 @@ class Found:
 
 
 def is_body(skeleton: Skeleton, roles: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether the rest pose stands: both legs away from the head, left and right apart. True where too little is known to doubt it."""
+    """Whether the rest pose stands: both legs straight and away from the head, left and right apart and the same way at hips and shoulders.
+
+    True where too little is known to doubt it.
+    """
     one = {role: joints[0] for role, joints in roles.items() if joints}
     p = skeleton.rest_global_positions
-    legs = [p[one[f"{s}Foot"]] - p[one[f"{s}UpperLeg"]] for s in SIDES if f"{s}Foot" in one and f"{s}UpperLeg" in one]
-    tops = [p[one[r]] for r in (("head",) if "head" in one else ("leftUpperArm", "rightUpperArm")) if r in one]
-    if "hips" not in one or len(legs) < 2 or not tops:
+
+    def way(start: str, end: str) -> Array | None:
+        return unit(p[one[end]] - p[one[start]]) if start in one and end in one else None
+
+    trunk = way("hips", "head")
+    if trunk is None:
+        trunk = way("hips", "leftUpperArm")
+    legs = [way(f"{side}UpperLeg", f"{side}Foot") for side in SIDES]
+    if trunk is None or any(leg is None for leg in legs):
         return True
-    trunk: Array = unit(np.array(tops).mean(axis=0) - p[one["hips"]])
-    if not trunk.any() or max(float(unit(leg) @ trunk) for leg in legs) > -0.5:
+    if any(float(leg @ trunk) > -0.5 for leg in legs if leg is not None):
         return False
-    across = [p[one[f"left{part}"]] - p[one[f"right{part}"]] for part in ("UpperLeg", "UpperArm") if _both(one, part)]
-    off: list[Array] = [np.cross(apart, trunk) for apart in across]
-    return any(float(np.abs(way).max()) > 1e-3 for way in off)
-
-
-def _both(one: Mapping[str, int], part: str) -> bool:
-    return {f"left{part}", f"right{part}"} <= one.keys()
+    knees = [(way(f"{side}UpperLeg", f"{side}LowerLeg"), way(f"{side}LowerLeg", f"{side}Foot")) for side in SIDES]
+    if any(float(thigh @ shin) < 0.3 for thigh, shin in knees if thigh is not None and shin is not None):
+        return False
+    across = [way(f"right{part}", f"left{part}") for part in ("UpperLeg", "UpperArm")]
+    apart = [v for v in across if v is not None and v.any()]
+    if not apart or any(abs(float(v @ trunk)) > 0.5 for v in apart):
+        return False
+    return float(apart[0] @ apart[-1]) > 0.5
 
 
 def find_reference(take: Take, roles: RoleMap) -> Found:

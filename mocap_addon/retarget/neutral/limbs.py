@@ -23,7 +23,6 @@ Array = NDArray[np.float64]
 FLEXED = np.radians(20.0)
 """Flexion from which a joint shows its hinge."""
 _ENOUGH = 5
-_BY_MIDDLE = ("Middle", "Ring", "Index", "Little")
 
 
 def estimate_limbs(s: Samples, found: Estimate) -> None:
@@ -115,9 +114,9 @@ def _hand(s: Samples, found: Estimate, side: str) -> None:
     if hand is None:
         return
     normal = dorsal_normal(s, side)
-    pointer = next((j for finger in _BY_MIDDLE if (j := s.one(f"{side}{finger}")) is not None), None)
-    if normal is not None and pointer is not None:
-        found.put(hand, turn_onto(unit(s.reach(hand, pointer)), normal, OUT[side], UP), 0.95)
+    if normal is not None:
+        knuckles = [s.reach(hand, j) for finger in FINGERS[1:] if (j := s.one(f"{side}{finger}")) is not None]
+        found.put(hand, turn_onto(unit(np.sum(knuckles, axis=0)), normal, OUT[side], UP), 0.95)
     else:
         above = nearest_known(s, found, hand)
         if above is not None:
