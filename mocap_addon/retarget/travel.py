@@ -87,10 +87,20 @@ def ground_height(body: Body, sole: float) -> float:
 
 
 def _lowest(body: Body) -> tuple[float, bool]:
-    """Height of the lowest joint or bone end at the reference pose, and whether the body stands on the plane of its origin."""
-    lowest = float(np.nanmin(np.concatenate([body.positions[:, 2], body.ends[:, 2]])))
+    """Height of the lowest joint of the feet at the reference pose, and whether the body stands on the plane of its origin."""
+    joints, tips = _feet(body)
+    heights = np.concatenate([body.positions[joints, 2], body.ends[tips, 2]]) if joints else body.positions[:, 2]
+    lowest = float(np.nanmin(heights))
     reach = float(hip_middle(body)[2]) - lowest
     return lowest, -0.02 * reach <= lowest <= STANDING * reach
+
+
+def _feet(body: Body) -> tuple[list[int], list[int]]:
+    """Joints of feet and toes, and the feet without toes, whose bone ends at the toes. Where a leaf bone ends says nothing otherwise: many
+    exporters let it point anywhere."""
+    roles = body.pose.roles
+    joints = [j for side in SIDES for part in ("Foot", "Toes") for j in roles.get(f"{side}{part}", ())]
+    return joints, [j for side in SIDES if not roles.get(f"{side}Toes") for j in roles.get(f"{side}Foot", ())]
 
 
 def sole_thickness(take: Take, bodies: Bodies) -> float:
@@ -99,15 +109,15 @@ def sole_thickness(take: Take, bodies: Bodies) -> float:
     if _lowest(body)[1]:
         return 0.0
     picked = np.unique(np.linspace(0, take.frames - 1, min(take.frames, _SAMPLES)).astype(int))
-    feet = [j for side in SIDES for part in ("Foot", "Toes") for j in body.pose.roles.get(f"{side}{part}", ())]
+    feet, tips = _feet(body)
     if not feet:
         return 0.0
     moving = len(take.local_translations) == take.frames
     translations = take.local_translations[picked] if moving else take.local_translations
     rotations = kinematics.global_rotations(take.local_rotations[picked], take.skeleton.parents, feet)
-    positions = kinematics.global_positions(rotations, translations, take.skeleton.parents)[:, feet]
-    ends = positions + quat.rotate(rotations[:, feet], take.skeleton.ends[feet])
-    height = float(np.percentile(np.nanmin(np.concatenate([positions, ends], axis=1)[..., 2], axis=1), 5.0))
+    positions = kinematics.global_positions(rotations, translations, take.skeleton.parents)
+    ends = positions[:, tips] + quat.rotate(rotations[:, tips], take.skeleton.ends[tips])
+    height = float(np.percentile(np.nanmin(np.concatenate([positions[:, feet], ends], axis=1)[..., 2], axis=1), 5.0))
     return height if 0.0 < height <= _THICKEST * leg_length(body) else 0.0
 
 
