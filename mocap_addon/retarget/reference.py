@@ -2,8 +2,8 @@
 """Corrections from poses: a person stands the character as the performer stands, and the table is to say so.
 
 Derivation, from equation (1) of :mod:`.transfer`. Without corrections a bone stands at ``T'(t) = A S(t) S0^-1 A^-1 . R B T0``. With
-``E = R B T0``, and ``D = T' E^-1`` (how far the source has turned away from its reference, in character axes; the identity at the reference), the
-whole is
+``E = R B T0``, and ``D = T' E^-1`` (how far the source has turned away from its reference, in character axes; the identity at the
+reference), the whole is
 
     T(t) = D P C E
 
@@ -30,6 +30,7 @@ from ..motion.take import Take
 from ..rig.table import CorrectionTable
 from . import build
 from .build import Bodies
+from .neutral import source_reference
 from .transfer import RetargetOptions, retarget
 
 Array = NDArray[np.float64]
@@ -45,8 +46,9 @@ _PASSES = 3  # a forearm's roll reaches the hand, and both reach the fingers
 
 def reference_take(take: Take, frame: int | None) -> Take:
     """One sample: the take's reference pose, as a take."""
-    skeleton = take.skeleton
     if frame is None:
+        found = source_reference(take, None)
+        skeleton = take.skeleton if found is None else found.skeleton
         rotations, translations = skeleton.rest_rotations, skeleton.rest_translations
         return replace(
             take.block(0, 0), times=np.zeros(1), local_rotations=rotations[None], local_translations=translations[None], valid=None

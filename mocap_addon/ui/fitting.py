@@ -16,8 +16,10 @@ from .. import rig
 from ..blender import armature, routing
 from ..blender.armature import Target
 from ..motion.take import Take
+from ..retarget.adjust import NO_ADJUSTMENTS, Adjustments
 from ..retarget.build import Bodies, bodies_of
-from ..retarget.transfer import RetargetOptions, reference_pose
+from ..retarget.neutral import source_reference
+from ..retarget.transfer import RetargetOptions
 from ..retarget.travel import sole_thickness
 from ..rig.table import CorrectionTable
 
@@ -36,7 +38,7 @@ class Fitting:
     sole: float
     carrier: int | None
 
-    def options(self, travel: float | None = None) -> RetargetOptions:
+    def options(self, travel: float | None = None, adjustments: Adjustments = NO_ADJUSTMENTS) -> RetargetOptions:
         """For a retarget of any part of the take."""
         return RetargetOptions(
             travel=travel,
@@ -44,6 +46,7 @@ class Fitting:
             sole=self.sole,
             inherits_rotation=self.target.inherits_rotation,
             carrier=self.carrier,
+            adjustments=adjustments,
         )
 
 
@@ -60,7 +63,7 @@ def fit(obj: bpy.types.Object, take: Take, table: CorrectionTable, reference_fra
     key = (id(take), id(target), reference_frame, rows)
     found = _fittings.get(key)
     if found is None or found.take is not take or found.target is not target:
-        reference = reference_pose(take, reference_frame)
+        reference = source_reference(take, reference_frame)
         roles = (rig.match(take.skeleton), rig.match(target.skeleton))
         axes = target.object_rotation
         bodies = bodies_of(table, take.skeleton, target.skeleton, reference=reference, target_axes=axes, roles=roles)

@@ -32,6 +32,8 @@ class _Retargeting(ReadSettings, JobSettings):
         layout.prop_search(self, "target", bpy.data, "objects", icon="OUTLINER_OB_ARMATURE")
         draw_job(layout, self)
         layout.separator()
+        draw_mask(layout, self)
+        layout.separator()
         draw_reading(layout, self)
 
     def from_panel(self, context: bpy.types.Context) -> None:
@@ -60,6 +62,22 @@ def draw_job(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct) -> None:
     row.prop(owner, "travel_auto", text="Fit to the Legs")
     if not owner.travel_auto:
         layout.prop(owner, "travel", text="Times")
+
+
+def draw_mask(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct) -> None:
+    """Parts of the body and range of frames; for the panel and the redo panel."""
+    column = layout.column(align=True)
+    column.use_property_split = False
+    for pair in (("HEAD", "TORSO"), ("LEFT_ARM", "RIGHT_ARM"), ("HIPS", "FINGERS"), ("LEFT_LEG", "RIGHT_LEG")):
+        row = column.row(align=True)
+        for part in pair:
+            row.prop_enum(owner, "mask_parts", part)
+    layout.prop(owner, "use_mask_range", text="Range of Frames")
+    if owner.use_mask_range:
+        column = layout.column(align=True)
+        column.prop(owner, "mask_start", text="First")
+        column.prop(owner, "mask_end", text="Last")
+        column.prop(owner, "mask_ease", text="Soft Borders")
 
 
 def draw_reading(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct) -> None:

@@ -8,8 +8,8 @@ import math
 import bpy
 
 from ..rig.roles import REQUIRED_ROLES
-from . import characters, preview, table_sync, takes, words
-from .operators_retarget import draw_job, draw_reading
+from . import characters, operators_update, outdated, preview, table_sync, takes, words
+from .operators_retarget import draw_job, draw_mask, draw_reading
 
 MOST_NOTES = 5
 
@@ -245,7 +245,7 @@ class MOCAP_PT_reference_pose(_Tab, bpy.types.Panel):
 class MOCAP_PT_retarget(_Tab, bpy.types.Panel):
     bl_idname = "MOCAP_PT_retarget"
     bl_label = "Retarget"
-    bl_order = 3
+    bl_order = 4
 
     def draw(self, context: bpy.types.Context) -> None:
         layout, settings = self.layout, context.scene.mocap
@@ -255,3 +255,61 @@ class MOCAP_PT_retarget(_Tab, bpy.types.Panel):
         row = layout.row()
         row.scale_y = 1.6
         row.operator("mocap.retarget", icon="PLAY")
+        obj = characters.of(context)
+        if obj is not None:
+            _draw_update(layout, context, obj)
+
+
+def _draw_update(layout: bpy.types.UILayout, context: bpy.types.Context, obj: bpy.types.Object) -> None:
+    """Update buttons, and what has changed since the actions were made."""
+    states, own = outdated.of(obj), operators_update.assigned(obj)
+    if not states:
+        return
+    row = layout.row(align=True)
+    if own is not None:
+        row.operator("mocap.update", text="Update", icon="FILE_REFRESH").which = "ONE"
+    if len(states) > 1 or own is None:
+        row.operator("mocap.update", text=f"Update All ({len(states)})", icon="NONE" if own else "FILE_REFRESH").which = "ALL"
+    if own is not None:
+        row.operator("mocap.hand_edits", text="", icon="POSE_HLT")
+    for name, reasons in [*states.items()][:MOST_NOTES]:
+        if reasons:
+            paragraph(layout, context, f"{name}: changed since it was made: {words.listed(reasons)}.", "ERROR")
+
+
+class MOCAP_PT_body(_Tab, bpy.types.Panel):
+    bl_idname = "MOCAP_PT_body"
+    bl_label = "Body"
+    bl_order = 3
+    bl_options = {"DEFAULT_CLOSED"}
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        obj = characters.of(context)
+        return obj is not None and not characters.problem(obj)
+
+    def draw(self, context: bpy.types.Context) -> None:
+        layout, obj = self.layout, characters.of(context)
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        column = layout.column(align=True)
+        for name in ("arm_space", "leg_spread", "foot_yaw", "hip_height"):
+            column.prop(obj.mocap, name)
+        column = layout.column(align=True)
+        for name in ("shoulder_share", "head_level", "relaxed_fingers"):
+            column.prop(obj.mocap, name, slider=True)
+        row = layout.row(align=True)
+        row.operator("mocap.preview", icon="HIDE_OFF", depress=preview.shown_on(obj))
+        row.operator("mocap.reset_body", text="", icon="LOOP_BACK")
+
+
+class MOCAP_PT_mask(_Tab, bpy.types.Panel):
+    bl_idname = "MOCAP_PT_mask"
+    bl_parent_id = "MOCAP_PT_retarget"
+    bl_label = "Only a Part"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: bpy.types.Context) -> None:
+        self.layout.use_property_split = True
+        self.layout.use_property_decorate = False
+        draw_mask(self.layout, context.scene.mocap)

@@ -10,6 +10,7 @@ a preview never gets into a file or an action.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import bpy
 import numpy as np
@@ -19,9 +20,11 @@ from ..blender import channels
 from ..blender.armature import Target
 from ..motion.errors import MocapError
 from ..motion.take import Take
+from ..retarget.mask import Mask, part_of
 from ..retarget.motion import PoseMotion
 from ..rig.table import CorrectionTable
-from . import fitting, kept_pose, settings, table_sync, takes
+from . import body, fitting, kept_pose, settings, table_sync, takes
+from .fitting import Fitting
 
 NONE, PREVIEW, REFERENCE = "NONE", "PREVIEW", "REFERENCE"
 
@@ -29,6 +32,7 @@ _live: dict[int, str] = {}
 """``session_uid`` of the characters that show something, and what: a frame change asks nothing more when it is empty."""
 
 _problems: dict[int, str] = {}
+_written: dict[int, frozenset[int]] = {}
 _before_change: dict[int, str] = {}
 _before_save: dict[int, tuple[str, str, bool, str]] = {}
 
@@ -46,7 +50,7 @@ def begin(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
     """
     motion = motion_at(scene, obj, _table(obj), scene.frame_current_final)
     hold(scene, obj, PREVIEW)
-    _show(obj, motion)
+    _show(scene, obj, motion)
 
 
 def hold(scene: bpy.types.Scene, obj: bpy.types.Object, what: str) -> None:
@@ -62,6 +66,7 @@ def end(scene: bpy.types.Scene, obj: bpy.types.Object) -> bool:
     """Put the kept pose back; whether there was one."""
     _live.pop(obj.session_uid, None)
     _problems.pop(obj.session_uid, None)
+    _written.pop(obj.session_uid, None)
     state = obj.mocap
     if state.posing == NONE:
         return False
@@ -89,7 +94,7 @@ def refresh(scene: bpy.types.Scene, obj: bpy.types.Object, table: CorrectionTabl
         return
     _live[obj.session_uid] = PREVIEW
     try:
-        _show(obj, motion_at(scene, obj, table or _table(obj), scene.frame_current_final))
+        _show(scene, obj, motion_at(scene, obj, table or _table(obj), scene.frame_current_final))
         _problems.pop(obj.session_uid, None)
     except MocapError as error:
         _problems[obj.session_uid] = str(error)
@@ -111,7 +116,7 @@ def end_all() -> None:
 
 def forget_all() -> None:
     """Let go of everything."""
-    for store in (_live, _problems, _before_change, _before_save):
+    for store in (_live, _problems, _written, _before_change, _before_save):
         store.clear()
 
 
@@ -129,7 +134,27 @@ def motion_at(scene: bpy.types.Scene, obj: bpy.types.Object, table: CorrectionTa
     take, options = panel_take(scene), settings.job_options(scene.mocap)
     found = fitting.fit(obj, take, table, options.reference_frame)
     one = sample(take, settings.seconds_at(scene, frame))
-    return retarget.retarget(one, table, found.target.skeleton, found.options(options.travel))
+    motion = retarget.retarget(one, table, found.target.skeleton, found.options(options.travel, body.adjustments(obj, scene)))
+    return _masked(motion, found, options.mask, frame)
+
+
+def _masked(motion: PoseMotion, found: Fitting, mask: Mask, frame: float) -> PoseMotion:
+    """What the mask lets through at a frame; its soft borders show in the retarget only."""
+    if not mask:
+        return motion
+    skeleton, roles = found.target.skeleton, found.bodies.target.pose.roles
+    show = float(mask.weights(np.array([frame]))[0]) > 0.0 if mask.start is not None else True
+    through = {j for j in (*motion.bones, *motion.moving) if show and part_of(skeleton, roles, j) in mask.parts}
+    bones = [k for k, j in enumerate(motion.bones) if j in through]
+    moving = [m for m, j in enumerate(motion.moving) if j in through]
+    return replace(
+        motion,
+        bones=tuple(motion.bones[k] for k in bones),
+        rotations=motion.rotations[:, bones],
+        moving=tuple(motion.moving[m] for m in moving),
+        locations=motion.locations[:, moving],
+        placement=motion.placement if show and "hips" in mask.parts else None,
+    )
 
 
 def sample(take: Take, seconds: float) -> Take:
@@ -151,20 +176,24 @@ def panel_take(scene: bpy.types.Scene) -> Take:
     return reading.takes[0]
 
 
-def write_pose(obj: bpy.types.Object, target: Target, motion: PoseMotion) -> bool:
-    """The first sample onto the pose bones; whether it moves the object itself too."""
-    bones, moves = obj.pose.bones, False
+def write_pose(obj: bpy.types.Object, target: Target, motion: PoseMotion) -> None:
+    """The first sample onto the pose bones, and onto the object where it carries them."""
+    bones = obj.pose.bones
     for channel in channels.pose_channels(target, motion):
         if channel.group == channels.OBJECT_GROUP and channel.path == "location":
-            obj.location, moves = channel.values[0], True
+            obj.location, obj.mocap.kept_place = channel.values[0], True
         else:
             setattr(bones[channel.group], channel.path.rpartition(".")[2], channel.values[0])
-    return moves
 
 
-def _show(obj: bpy.types.Object, motion: PoseMotion) -> None:
-    if write_pose(obj, fitting.target_of(obj), motion):
-        obj.mocap.kept_place = True
+def _show(scene: bpy.types.Scene, obj: bpy.types.Object, motion: PoseMotion) -> None:
+    target, state = fitting.target_of(obj), obj.mocap
+    now = frozenset((*motion.bones, *motion.moving)) | (frozenset((-1,)) if motion.placement is not None else frozenset())
+    if _written.get(obj.session_uid, now) - now:  # a bone is left out now: it gets back what it has of its own at this frame
+        kept_pose.put_back(obj, state.kept_pose, scene.frame_current_final, place=state.kept_place)
+        bpy.context.view_layer.update()
+    _written[obj.session_uid] = now
+    write_pose(obj, target, motion)
 
 
 def _table(obj: bpy.types.Object) -> CorrectionTable:

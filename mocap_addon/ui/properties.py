@@ -25,6 +25,7 @@ from bpy.props import (
 )
 
 from . import takes
+from .body import BodySliders, MaskSettings
 
 OVERRIDABLE = {"LIBRARY_OVERRIDABLE"}
 """Lets a person edit the rows of an overridden character. (The groups themselves are not marked: Blender 5 cannot load such overrides.)"""
@@ -151,8 +152,8 @@ class MocapRow(bpy.types.PropertyGroup):
     by_hand: BoolProperty(description="The followed bone was chosen by a person", override=OVERRIDABLE)
 
 
-class MocapObject(bpy.types.PropertyGroup):
-    """The bone table of an armature object."""
+class MocapObject(BodySliders, bpy.types.PropertyGroup):
+    """The bone table and the body sliders of an armature object."""
 
     rows: CollectionProperty(type=MocapRow, override={"LIBRARY_OVERRIDABLE", "USE_INSERTION"})
     active_row: IntProperty(name="Bone", description="Click a bone to see its details below", override=OVERRIDABLE)
@@ -204,7 +205,7 @@ class ReadSettings:
     )
 
 
-class JobSettings:
+class JobSettings(MaskSettings):
     """How a take is put onto the character."""
 
     use_reference_frame: BoolProperty(

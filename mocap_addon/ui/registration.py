@@ -20,6 +20,8 @@ from . import (
     operators_retarget,
     operators_table,
     operators_take,
+    operators_update,
+    outdated,
     panels,
     preview,
     properties,
@@ -49,6 +51,9 @@ CLASSES: tuple[type, ...] = (
     operators_pose.MOCAP_OT_pick_bone,
     operators_retarget.MOCAP_OT_retarget,
     operators_retarget.MOCAP_OT_import_take,
+    operators_update.MOCAP_OT_update,
+    operators_update.MOCAP_OT_hand_edits,
+    operators_update.MOCAP_OT_reset_body,
     handlers.MOCAP_FH_take,
     lists.MOCAP_UL_bones,
     recent.MOCAP_MT_recent,
@@ -58,7 +63,9 @@ CLASSES: tuple[type, ...] = (
     panels.MOCAP_PT_bones,
     panels.MOCAP_PT_bone,
     panels.MOCAP_PT_reference_pose,
+    panels.MOCAP_PT_body,
     panels.MOCAP_PT_retarget,
+    panels.MOCAP_PT_mask,
 )
 
 POINTERS: tuple[tuple[type, type], ...] = (
@@ -104,6 +111,7 @@ def unregister() -> None:
     takes.forget_all()
     characters.forget_all()
     fitting.forget_all()
+    outdated.forget_all()
     for owner, _group in reversed(POINTERS):
         del owner.mocap
     for cls in reversed(CLASSES):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import bpy
 
@@ -15,7 +15,7 @@ from ..blender.job import JobOptions
 from ..motion.errors import MocapError, RigError
 from ..motion.take import Take
 from ..rig.table import CorrectionTable
-from . import fitting, preview, table_sync, takes
+from . import body, fitting, preview, table_sync, takes
 
 LONG_WORK = 1_000_000
 """Samples times joints from which a progress number is shown: about a second."""
@@ -47,9 +47,9 @@ def onto(obj: bpy.types.Object, found: tuple[Take, ...], options: JobOptions, st
     """
     names: list[str] = []
     notes: list[str] = []
-    if obj.mocap.posing == preview.REFERENCE:
-        raise RigError(f'The reference pose of "{obj.name}" is being edited; press Apply or Cancel first.')
-    preview.end(bpy.context.scene, obj)
+    scene = bpy.context.scene
+    end_preview(scene, obj)
+    options = replace(options, adjustments=body.adjustments(obj, scene))
     with rolled_back_on_error(obj):
         table = usable_table(obj, found[0])
         for take in reversed(found):
@@ -63,6 +63,13 @@ def onto(obj: bpy.types.Object, found: tuple[Take, ...], options: JobOptions, st
         else:
             table_sync.set_measures(obj, result.table)
     return Outcome(tuple(names), len(result.table.rows), tuple(dict.fromkeys(notes)))
+
+
+def end_preview(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
+    """The character gets its own pose back, before an action is written. :class:`RigError` while a person works on its reference pose."""
+    if obj.mocap.posing == preview.REFERENCE:
+        raise RigError(f'The reference pose of "{obj.name}" is being edited; press Apply or Cancel first.')
+    preview.end(scene, obj)
 
 
 def usable_table(obj: bpy.types.Object, take: Take) -> CorrectionTable | None:

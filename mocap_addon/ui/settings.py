@@ -9,9 +9,11 @@ from ..blender import scenes
 from ..blender.job import JobOptions
 from ..formats import ReadOptions
 from ..motion import timeline
+from . import body
 
 SHARED = (
     *("rate", "up", "unit", "unit_length"),
+    *body.MASK_NAMES,
     *("use_reference_frame", "reference_frame", "rate_mode", "custom_rate", "use_frame_start", "frame_start", "travel_auto", "travel"),
 )
 """Settings that the panel hands to an operator."""
@@ -46,6 +48,7 @@ def job_options(owner: Any) -> JobOptions:
         frame_start=owner.frame_start if owner.use_frame_start else None,
         reference_frame=owner.reference_frame if owner.use_reference_frame else None,
         travel=None if owner.travel_auto else owner.travel,
+        mask=body.mask(owner),
     )
 
 

@@ -8,13 +8,14 @@ import hashlib
 import bpy
 import numpy as np
 
+from mocap_addon.ui import settings
 from tests.blender.helpers import keys_of
 
 
-def refused(operator, **settings) -> str:
+def refused(operator, **arguments) -> str:
     """Run an operator that must refuse; its message, checked to be one plain sentence."""
     try:
-        result = operator(**settings)
+        result = operator(**arguments)
     except RuntimeError as error:
         text = str(error).strip()
     else:
@@ -27,6 +28,12 @@ def refused(operator, **settings) -> str:
     assert sentence[0].isupper() or sentence[0] == '"' or ": " in sentence, sentence
     assert sentence.endswith("."), sentence
     return sentence
+
+
+def press_retarget() -> set[str]:
+    """The Retarget button: its invoke hands the panel's settings on (it needs a window; without one Blender goes straight to execute)."""
+    panel = bpy.context.scene.mocap
+    return bpy.ops.mocap.retarget(**{name: getattr(panel, name) for name in settings.SHARED})
 
 
 def counts() -> dict[str, int]:

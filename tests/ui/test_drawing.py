@@ -22,6 +22,8 @@ TABS = (
     panels.MOCAP_PT_bones,
     panels.MOCAP_PT_bone,
     panels.MOCAP_PT_reference_pose,
+    panels.MOCAP_PT_body,
+    panels.MOCAP_PT_mask,
 )
 
 
@@ -52,6 +54,10 @@ class Layout:
         assert func in dir(getattr(bpy.ops, module)), name
         self.said.append(text or name)
         return SimpleNamespace()
+
+    def prop_enum(self, data, name, value):
+        assert value in [item.identifier for item in type(data).bl_rna.properties[name].enum_items]
+        self.said.append(value)
 
     def operator_menu_enum(self, name, prop, **options):
         assert prop in getattr(bpy.ops.mocap, name.partition(".")[2]).get_rna_type().properties

@@ -12,7 +12,7 @@ from mathutils import Quaternion
 
 from mocap_addon.ui import table_sync, takes
 
-from .helpers import apart, refused
+from .helpers import apart, press_retarget, refused
 from .test_preview import pose, ready, shown  # noqa: F401
 
 NAMES = ("pelvis", "spine_02", "head", "clavicle_l", "upperarm_l", "lowerarm_l", "hand_l", "upperarm_r", "thigh_l", "calf_r", "foot_r")
@@ -107,7 +107,7 @@ def test_the_pose_of_a_frame(ready, walk):  # noqa: F811
     assert bpy.ops.mocap.use_pose(which="FRAME") == {"FINISHED"}
     assert apart(made, shown(ready, NAMES)) < 0.01  # the preview shows the same again, now by the table
     frame = bpy.context.scene.frame_current
-    bpy.ops.mocap.retarget("INVOKE_DEFAULT")
+    press_retarget()
     bpy.context.scene.frame_set(frame)
     assert apart(made, shown(ready, NAMES)) < 0.01
 

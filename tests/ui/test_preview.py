@@ -12,7 +12,7 @@ import pytest
 
 from mocap_addon.ui import preview, takes
 
-from .helpers import apart, counts, fingerprint, give_action, refused
+from .helpers import apart, counts, fingerprint, give_action, press_retarget, refused
 
 FRAME = 31
 
@@ -52,7 +52,7 @@ def test_it_shows_what_retarget_writes(ready):
     ready.mocap.rows["hand_l"].correction = (0.0, 0.4, 0.0)
     bpy.ops.mocap.preview()
     turned, placed = shown(ready), places(ready)
-    bpy.ops.mocap.retarget("INVOKE_DEFAULT")
+    press_retarget()
     bpy.context.scene.frame_set(FRAME)
     assert apart(turned, shown(ready)) < 1e-2
     np.testing.assert_allclose(placed, places(ready), atol=1e-4)
@@ -76,7 +76,7 @@ def test_it_follows_edits_settings_and_the_frame(ready):
     scene.frame_set(FRAME + 20)
     assert np.linalg.norm(places(ready, ("pelvis",)) - far) > 0.2
     bpy.ops.mocap.reset_corrections(which="ALL")
-    bpy.ops.mocap.retarget("INVOKE_DEFAULT")
+    press_retarget()
     scene.frame_set(FRAME)
     np.testing.assert_allclose(places(ready, ("pelvis",)), far, atol=1e-4)
 
