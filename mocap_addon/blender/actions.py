@@ -21,7 +21,7 @@ from . import baseline, compat
 from .armature import Target, check
 from .channels import Channels, check_channels, curve_channels, pose_channels
 from .leftovers import rest_keys
-from .recipes import RECIPE, recipe_of, store_recipe
+from .recipes import RECIPE, recipe_of, store_place, store_recipe
 from .scenes import scene_rate
 
 __all__ = ["RECIPE", "Rollback", "create_properties", "key_frames", "recipe_of", "store_recipe", "write", "write_curves"]
@@ -94,6 +94,8 @@ def write(
         if recipe is not None:
             store_recipe(action, recipe)
             baseline.store(action, baseline.Baseline(frames, tuple(channels), scene_rate(scene)))
+        elif (place := target.place(motion)) is not None:
+            store_place(action, place)
         create_properties(obj, motion, undo)
         if assign:
             _assign(obj, action, slot, undo)

@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from ..motion import quat
 from ..motion.errors import TargetError
 from ..motion.skeleton import Skeleton
+from ..retarget.motion import PoseMotion
 from . import placement, state
+from .recipes import Place
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -61,6 +63,12 @@ class Target:
         The object's own ``location`` as it stands.
     location_axes : (3, 3) array
         Takes a step in the world, metres, to a step of that ``location``.
+    rotation : (4,) array
+        What the object's own rotation property holds as it stands.
+    rotation_mode : str
+        The object's.
+    above : (3, 3) array
+        The linear part of what stands before that rotation: its parents and its delta rotation.
     """
 
     name: str
@@ -77,10 +85,45 @@ class Target:
     notes: tuple[str, ...] = ()
     location: Array = field(default_factory=lambda: np.zeros(3))
     location_axes: Array = field(default_factory=lambda: np.eye(3))
+    rotation: Array = field(default_factory=lambda: quat.IDENTITY)
+    rotation_mode: str = "XYZ"
+    above: Array = field(default_factory=lambda: np.eye(3))
+
+    def place(self, motion: PoseMotion) -> Place | None:
+        """Where the object stands, to be remembered with an action of ``motion``; None when that does not move it."""
+        if motion.placement is None and motion.turning is None:
+            return None
+        return Place(tuple(self.location.tolist()), None if motion.turning is None else tuple(self.rotation.tolist()))
 
     def object_locations(self, placement: Array) -> Array:
         """Metres in the world's axes away from where the object stands ``(F, 3)`` -> values of its ``location`` ``(F, 3)``."""
         return self.location + placement @ self.location_axes.T
+
+    def object_rotations(self, turning: Array) -> Array:
+        """Turns in the world away from how the object stands ``(F, 4)`` -> what its rotation property has to hold ``(F, 4)``.
+
+        Raises
+        ------
+        TargetError
+            Its parents are scaled unevenly, so no rotation of its own turns it so.
+        """
+        axes = self._axes_above()
+        return quat.mul(quat.mul(quat.mul(quat.inv(axes), turning), axes), self.rotation)
+
+    def object_turns(self, rotations: Array) -> Array:
+        """The reverse of :meth:`object_rotations`."""
+        axes = self._axes_above()
+        return quat.mul(quat.mul(quat.mul(axes, rotations), quat.inv(self.rotation)), quat.inv(axes))
+
+    def _axes_above(self) -> Array:
+        """(4,): the rotation of what stands before the object's own."""
+        size = abs(float(np.linalg.det(self.above))) ** (1.0 / 3.0)
+        if size < 1e-12 or np.max(np.abs(self.above.T @ self.above / size**2 - np.eye(3))) > 2.0 * SCALE_TOLERANCE:
+            raise TargetError(
+                f'What "{self.name}" is parented to is scaled unevenly, so it cannot be turned; apply that scale (Ctrl+A) first.'
+            )
+        u, _, vt = np.linalg.svd(self.above)
+        return quat.from_matrix(u @ vt * np.sign(np.linalg.det(u @ vt)))
 
     def bone_locations(self, bone: int, locations: Array) -> Array:
         """Metres in the bone's own rest frame ``(F, 3)`` -> the numbers that the pose bone's location takes, ``(F, 3)``."""
@@ -143,6 +186,9 @@ def read(obj: bpy.types.Object, scene: bpy.types.Scene | None = None) -> Target:
         notes=(*notes, *placed.notes, *state.object_notes(obj, scale)),
         location=placed.location,
         location_axes=placed.axes / unit,
+        rotation=placed.rotation,
+        rotation_mode=obj.rotation_mode,
+        above=placed.above,
     )
 
 

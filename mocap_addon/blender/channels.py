@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import bpy
 import numpy as np
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from ..motion import quat
 from ..motion.errors import MocapError
 from ..retarget.motion import PoseMotion
-from .armature import Target
+
+if TYPE_CHECKING:
+    from .armature import Target
 
 Array = NDArray[np.float64]
 
@@ -33,8 +35,8 @@ _AXIS = {"X": 0, "Y": 1, "Z": 2}
 class Channels:
     """One f-curve per column: ``values (F, n)`` at ``path[0]`` to ``path[n - 1]`` in the group ``group``.
 
-    ``kind``: ``rotation`` and ``location`` of the bone that the group is named after (or the object's location), ``value`` of a custom
-    property, or ``rest``: one key that puts back what another action moved. ``mode`` is the rotation's mode.
+    ``kind``: ``rotation`` and ``location`` of the bone that the group is named after (or of the object), ``value`` of a custom property, or
+    ``rest``: one key that puts back what another action moved. ``mode`` is the rotation's mode.
     """
 
     path: str
@@ -53,7 +55,7 @@ class Channels:
 
 
 def pose_channels(target: Target, motion: PoseMotion) -> Iterator[Channels]:
-    """Locations and rotations of the motion's bones, as the target's bones store them; and the object's location where it carries them."""
+    """Locations and rotations of the motion's bones, as the target's bones store them; and the object's own where it carries them."""
     names = target.skeleton.names
     rotations = _in_rotation_modes(target, motion)
     moving = {bone: k for k, bone in enumerate(motion.moving)}
@@ -69,12 +71,27 @@ def pose_channels(target: Target, motion: PoseMotion) -> Iterator[Channels]:
             yield rotation_channels(names[bone], prop, values, target.rotation_modes[bone])
     if motion.placement is not None:
         yield Channels("location", OBJECT_GROUP, target.object_locations(motion.placement), kind="location")
+    if motion.turning is not None:
+        prop, values = in_mode(target.object_rotations(motion.turning), target.rotation_mode)
+        yield rotation_channels(OBJECT_GROUP, prop, values, target.rotation_mode)
 
 
-def rotation_channels(bone: str, prop: str, values: Array, mode: str) -> Channels:
-    """The curves of a bone's rotation property."""
+def rotation_channels(group: str, prop: str, values: Array, mode: str) -> Channels:
+    """The curves of the rotation property of a bone, or of the object (:data:`OBJECT_GROUP`)."""
     color = "AUTO_YRGB" if prop == "rotation_quaternion" else "AUTO_RGB"
-    return Channels(f"{bone_path(bone)}.{prop}", bone, values, color, kind="rotation", mode=mode)
+    return Channels(rotation_path(group, prop), group, values, color, kind="rotation", mode=mode)
+
+
+def rotation_path(group: str, prop: str) -> str:
+    """Data path of a rotation property of a bone, or of the object (:data:`OBJECT_GROUP`)."""
+    return prop if group == OBJECT_GROUP else f"{bone_path(group)}.{prop}"
+
+
+def rotation_of(owner: bpy.types.Object | bpy.types.PoseBone) -> Array:
+    """(4,): what the rotation property of an object or pose bone holds, in whatever mode it is."""
+    mode = owner.rotation_mode
+    values = {"QUATERNION": owner.rotation_quaternion, "AXIS_ANGLE": owner.rotation_axis_angle}.get(mode, owner.rotation_euler)
+    return to_rotations(np.array(values, dtype=np.float64)[None], mode)[0]
 
 
 def in_mode(q: Array, mode: str) -> tuple[str, Array]:

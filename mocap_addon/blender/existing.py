@@ -16,7 +16,7 @@ from ..motion.errors import RigError
 from ..retarget import PoseMotion
 from . import compat, curves
 from .armature import Target
-from .channels import bone_path, in_mode, to_rotations
+from .channels import bone_path, in_mode, rotation_of, to_rotations
 
 Array = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ def now(obj: bpy.types.Object, *, pose: bool = True) -> Existing:
     for bone in obj.pose.bones if pose else ():
         path = bone_path(bone.name)
         turned = any(f"{path}.{p}" in moved for p in ("rotation_quaternion", "rotation_euler", "rotation_axis_angle"))
-        rotation = (1.0, 0.0, 0.0, 0.0) if turned else _posed(bone)
+        rotation = (1.0, 0.0, 0.0, 0.0) if turned else tuple(rotation_of(bone).tolist())
         location = (0.0, 0.0, 0.0) if f"{path}.location" in moved else tuple(bone.location)
         if max(abs(x) for x in (*rotation[1:], *location)) > 1e-7:
             posed[bone.name] = (*rotation, *location)
@@ -80,7 +80,12 @@ def motion(existing: Existing, obj: bpy.types.Object, target: Target, like: Pose
     placement = None
     if like.placement is not None:
         placement = (_evaluated(found, "location", target.location, frames) - target.location) @ np.linalg.inv(target.location_axes).T
-    return replace(like, rotations=rotations, locations=locations, placement=placement, held=frozenset(), curves={})
+    turning = None
+    if like.turning is not None:
+        prop, still = in_mode(target.rotation[None], target.rotation_mode)
+        values = to_rotations(_evaluated(found, prop, still[0], frames), target.rotation_mode)
+        turning = quat.continuous(target.object_turns(values))
+    return replace(like, rotations=rotations, locations=locations, placement=placement, turning=turning, held=frozenset(), curves={})
 
 
 def frame_range(existing: Existing) -> tuple[float, float] | None:
@@ -108,6 +113,7 @@ def padded(new: PoseMotion, frames: Array, wanted: tuple[float, float] | None) -
             rotations=new.rotations[held],
             locations=new.locations[held],
             placement=None if new.placement is None else new.placement[held],
+            turning=None if new.turning is None else new.turning[held],
             curves={name: values[held] for name, values in new.curves.items()},
         ),
         _continued(frames, before, after, step),
@@ -135,13 +141,6 @@ def _evaluated(found: Mapping[tuple[str, int], bpy.types.FCurve], path: str, sti
         curve = found.get((path, i))
         out[:, i] = value if curve is None else curves.evaluate(curve, frames)
     return out
-
-
-def _posed(bone: bpy.types.PoseBone) -> tuple[float, ...]:
-    """The bone's rotation (wxyz) as it is set now."""
-    mode = bone.rotation_mode
-    values = {"QUATERNION": bone.rotation_quaternion, "AXIS_ANGLE": bone.rotation_axis_angle}.get(mode, bone.rotation_euler)
-    return tuple(to_rotations(np.array(values, dtype=np.float64)[None], mode)[0].tolist())
 
 
 def _metres(target: Target, joint: int, values: Array) -> Array:

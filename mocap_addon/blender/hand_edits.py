@@ -17,7 +17,7 @@ from ..retarget import edits as layer
 from ..retarget.edits import Edits
 from . import compat
 from .baseline import Baseline
-from .channels import Channels, bone_path, to_rotations
+from .channels import Channels, rotation_path, to_rotations
 from .curves import evaluate
 
 Array = NDArray[np.float64]
@@ -149,7 +149,7 @@ def _turned_by(channel: Channels, curves: Curves, modes: Mapping[str, str]) -> t
     """Path, width and mode of the curves that turn the bone now: those of its present mode where they are there, else those of the bake."""
     mode = modes.get(channel.group, channel.mode)
     prop, width = ROTATIONS.get(mode, _EULER)
-    path = f"{bone_path(channel.group)}.{prop}"
+    path = rotation_path(channel.group, prop)
     if path != channel.path and any((path, i) in curves for i in range(width)):
         return path, width, mode
     euler_now = path == channel.path and (channel.path, 0) in curves

@@ -18,7 +18,8 @@ from ..retarget import Adjustments, Mask, PoseMotion, RetargetOptions
 from ..retarget.adjust import NO_ADJUSTMENTS
 from ..retarget.build import Bodies, bodies_of, table_and_bodies
 from ..retarget.mask import NO_MASK
-from ..retarget.neutral import reference_notes, source_reference
+from ..retarget.neutral import Chosen, reference_notes, source_reference
+from ..retarget.root_motion import AS_RECORDED, RootMotion
 from ..retarget.travel import sole_thickness
 from ..rig.roles import RoleMap
 from ..rig.table import CorrectionTable
@@ -37,8 +38,9 @@ class JobOptions:
         Samples a second: "scene" puts one key on each whole frame of the scene; "source" keeps the take's samples where they are in time.
     frame_start : float or None
         Scene frame of the first sample; None: the scene's first frame.
-    reference_frame : int or None
-        Sample of the take to use as the source's reference pose; None: its rest pose.
+    reference_frame : int, "rest" or None
+        Sample of the take to use as the source's reference pose; "rest": its rest pose; None: its rest pose where that is a body, else what
+        is found in the take (:mod:`..retarget.neutral`).
     travel : float or None
         Scale of the hips' travel; None: the ratio of leg lengths.
     name : str or None
@@ -48,15 +50,18 @@ class JobOptions:
     mask : Mask
         Parts of the body and range of frames that the motion goes to. Elsewhere the character keeps the motion, or the pose, that it has:
         the new action holds both.
+    root : RootMotion
+        Who carries the character over the ground.
     """
 
     rate: Fraction | Literal["scene", "source"] = "scene"
     frame_start: float | None = None
-    reference_frame: int | None = None
+    reference_frame: Chosen = None
     travel: float | None = None
     name: str | None = None
     adjustments: Adjustments = NO_ADJUSTMENTS
     mask: Mask = NO_MASK
+    root: RootMotion = AS_RECORDED
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +161,8 @@ def carry(
         inherits_rotation=target.inherits_rotation,
         carrier=carrier,
         adjustments=options.adjustments,
+        root=options.root,
+        root_joints=(source_roles.one("root"), target_roles.one("root")),
     )
     motion = retarget.retarget(sampled, table, target.skeleton, settings)
     timing = {"table": matched - started, "retarget": time.perf_counter() - matched}
@@ -175,8 +182,9 @@ def carry(
     recipe["under"] = asdict(under)
     if options.mask:
         motion, start = _masked(obj, target, motion, bodies, options.mask, under, start)
-    if motion.placement is not None:
-        recipe["place"] = target.location.tolist()
+    place = target.place(motion)
+    if place is not None:
+        recipe["place"] = place.as_dict()
     return Carried(motion, start, target, table, source_roles, target_roles, tuple(dict.fromkeys(notes)), recipe, timing)
 
 
@@ -191,7 +199,7 @@ def _masked(
     return retarget.blended(old, motion, target.skeleton, bodies.target.pose.roles, bounded, frames), float(frames[0])
 
 
-def preview_table(obj: bpy.types.Object, take: Take, *, reference_frame: int | None = None) -> tuple[CorrectionTable, RoleMap, RoleMap]:
+def preview_table(obj: bpy.types.Object, take: Take, *, reference_frame: Chosen = None) -> tuple[CorrectionTable, RoleMap, RoleMap]:
     """The table that :func:`retarget_onto` would compute, and both role maps. Nothing is changed."""
     target = armature.read(obj, bpy.context.scene)
     source_roles, target_roles = _roles(take, target)
@@ -208,7 +216,7 @@ def _table(
     source_roles: RoleMap,
     target_roles: RoleMap,
     table: CorrectionTable | None,
-    reference_frame: int | None,
+    reference_frame: Chosen,
 ) -> tuple[CorrectionTable, Bodies]:
     reference = source_reference(take, reference_frame)
     axes = target.object_rotation
@@ -262,6 +270,7 @@ def _recipe(obj: bpy.types.Object, take: Take, table: CorrectionTable, options: 
             "reference_frame": options.reference_frame,
             "travel": options.travel,
             "adjustments": asdict(options.adjustments),
+            "root": options.root.as_dict(),
             "mask": {**asdict(options.mask), "parts": sorted(options.mask.parts)},
         },
         "table": rig.dumps(table),
@@ -285,6 +294,8 @@ def options_of(recipe: Mapping[str, object]) -> JobOptions:
         found["rate"] = Fraction(rate)
     if "adjustments" in found:
         found["adjustments"] = Adjustments(**found["adjustments"])
+    if "root" in found:
+        found["root"] = RootMotion.from_dict(found["root"])
     if "mask" in found:
         found["mask"] = Mask(**{**found["mask"], "parts": frozenset(found["mask"]["parts"])})
     return JobOptions(**found)

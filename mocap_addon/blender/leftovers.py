@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import bpy
 import numpy as np
@@ -22,8 +23,8 @@ import numpy as np
 from ..retarget.motion import PoseMotion
 from . import compat
 from .armature import Target
-from .channels import OBJECT_GROUP, Channels
-from .recipes import recipe_of
+from .channels import OBJECT_GROUP, Channels, in_mode, rotation_channels
+from .recipes import place_of, recipe_of
 
 _BONE = re.compile(r'(pose\.bones\["((?:[^"\\]|\\.)*)"\])\.(\w+)$')
 _REST = {
@@ -40,15 +41,18 @@ def rest_keys(obj: bpy.types.Object, target: Target, motion: PoseMotion, written
     animation = obj.animation_data
     if animation is None or animation.action is None:
         return
-    recipe = recipe_of(animation.action)
+    recipe, place = recipe_of(animation.action), place_of(animation.action)
+    stands = in_mode(target.rotation[None], target.rotation_mode)
     names = target.skeleton.names
     keyed = {names[bone] for bone in (*motion.bones, *motion.moving)}
     carrying = {names[j] for bone in (*motion.bones, *motion.moving) for j in target.skeleton.ancestors(bone)} - keyed
     for path in dict.fromkeys(curve.data_path for curve in compat.moving_curves(animation)):
         if path in written:
             continue
-        if path == "location" and recipe is not None and "place" in recipe:
+        if path == "location" and place is not None:
             yield Channels(path, OBJECT_GROUP, target.location[None], kind="rest")
+        if path == stands[0] and place is not None and place.rotation is not None:
+            yield replace(rotation_channels(OBJECT_GROUP, *stands, target.rotation_mode), kind="rest")
         found = _BONE.match(path)
         if found is None or found[3] not in _REST:
             continue

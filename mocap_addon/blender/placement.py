@@ -6,6 +6,10 @@ location, rotation and scale. Blender keeps the product in ``matrix_world``, but
 layer: on a disabled one, or in an excluded collection, it is whatever it was last. There it is multiplied out here.
 
 A step of the object's ``location`` moves it by that step through ``P`` alone: the object's own rotation and scale do not turn it.
+
+The rotation: with ``basis = T (D R S)``, ``R`` the rotation that the object's own property holds, ``D`` its delta rotation and ``S`` its
+scale, the linear part of the world matrix is ``(P D) R S``. So a turn ``W`` in the world is the property's ``X^-1 W X R`` with ``X`` the
+rotation of ``P D = world S^-1 R^-1``.
 """
 
 from __future__ import annotations
@@ -16,7 +20,9 @@ import bpy
 import numpy as np
 from numpy.typing import NDArray
 
-from .recipes import recipe_of
+from ..motion import quat
+from .channels import rotation_of
+from .recipes import Place, place_of
 
 Array = NDArray[np.float64]
 
@@ -33,12 +39,18 @@ class Placement:
         The ``location`` that goes with it.
     axes : (3, 3) array
         What a step in the world is as a step of ``location``.
+    rotation : (4,) array
+        What the object's own rotation property holds.
+    above : (3, 3) array
+        The linear part of what stands before that rotation: parents and the delta rotation.
     notes : tuple of str
     """
 
     matrix: Array
     location: Array
     axes: Array
+    rotation: Array
+    above: Array
     notes: tuple[str, ...] = ()
 
 
@@ -55,12 +67,19 @@ def of(obj: bpy.types.Object, graph: bpy.types.Depsgraph) -> Placement:
         if found is None:
             notes = (f'"{obj.name}" is disabled in this view layer, so its place is taken as it was when Blender last worked it out.',)
     axes = _axes(matrix, np.array(ready.matrix_basis, dtype=np.float64))
+    rotation = rotation_of(ready)
+    scale = np.array(ready.scale, dtype=np.float64) * np.array(ready.delta_scale, dtype=np.float64)
+    own = quat.to_matrix(rotation) * scale
+    above = matrix[:3, :3] @ np.linalg.inv(own) if np.isfinite(own).all() and abs(np.linalg.det(own)) > 1e-30 else np.eye(3)
     base = _remembered(obj)
     if base is not None:
         matrix = matrix.copy()
-        matrix[:3, 3] += np.linalg.solve(axes, base - location)
-        location = base
-    return Placement(matrix, location, axes, notes)
+        matrix[:3, 3] += np.linalg.solve(axes, np.array(base.location) - location)
+        location = np.array(base.location)
+        if base.rotation is not None:
+            rotation = np.array(base.rotation)
+            matrix[:3, :3] = above @ (quat.to_matrix(rotation) * scale)
+    return Placement(matrix, location, axes, rotation, above, notes)
 
 
 def _multiplied_out(obj: bpy.types.Object) -> Array | None:
@@ -86,8 +105,7 @@ def _axes(world: Array, basis: Array) -> Array:
     return own @ np.linalg.inv(linear)
 
 
-def _remembered(obj: bpy.types.Object) -> Array | None:
-    """The location that an action of ours moves the object away from, where such an action is assigned."""
+def _remembered(obj: bpy.types.Object) -> Place | None:
+    """Where the object stood before an action of ours, where such an action is assigned and moves it."""
     action = obj.animation_data.action if obj.animation_data else None
-    place = (recipe_of(action) or {}).get("place") if action is not None else None
-    return np.array(place, dtype=np.float64) if isinstance(place, list) and len(place) == 3 else None
+    return place_of(action) if action is not None else None

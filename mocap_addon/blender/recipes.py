@@ -5,11 +5,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import bpy
 
 RECIPE = "mocap_recipe"
 """The action's custom property with the recipe, as JSON text."""
+
+PLACE = "mocap_place"
+"""The action's custom property with a :class:`Place`, as JSON text, where it has no recipe."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What an action's object held before the action moves it: ``location`` and, where it is turned too, its ``rotation`` (wxyz)."""
+
+    location: tuple[float, ...]
+    rotation: tuple[float, ...] | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """As plain data, for JSON."""
+        return asdict(self)
 
 
 def store_recipe(action: bpy.types.Action, recipe: Mapping[str, object]) -> None:
@@ -19,7 +36,30 @@ def store_recipe(action: bpy.types.Action, recipe: Mapping[str, object]) -> None
 
 def recipe_of(action: bpy.types.Action) -> dict[str, object] | None:
     """The recipe an action of ours carries, or None."""
-    text = action.get(RECIPE)
+    return _stored(action, RECIPE)
+
+
+def store_place(action: bpy.types.Action, place: Place) -> None:
+    """Keep with an action without a recipe where its object stood before."""
+    action[PLACE] = json.dumps(place.as_dict())
+
+
+def place_of(action: bpy.types.Action) -> Place | None:
+    """Where the object of an action of ours stood before the action moves it; None when it does not."""
+    stored = (recipe_of(action) or {}).get("place") or _stored(action, PLACE)
+    if not isinstance(stored, dict):
+        return None
+    location, rotation = _numbers(stored.get("location"), 3), _numbers(stored.get("rotation"), 4)
+    return Place(location, rotation) if location is not None else None
+
+
+def _numbers(value: Any, count: int) -> tuple[float, ...] | None:
+    good = isinstance(value, list) and len(value) == count and all(isinstance(x, int | float) for x in value)
+    return tuple(float(x) for x in value) if good else None
+
+
+def _stored(action: bpy.types.Action, name: str) -> dict[str, object] | None:
+    text = action.get(name)
     if not isinstance(text, str):
         return None
     try:

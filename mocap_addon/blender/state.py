@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import bpy
 
 from . import compat
-from .recipes import recipe_of
+from .recipes import place_of
 
 _BONE_PATH = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\.(\w+)')
 _NAMED = 5
@@ -119,8 +119,9 @@ def _moves(obj: bpy.types.Object) -> bool:
     animation = obj.animation_data
     if animation is None or animation.action is None:
         return False
-    ours = "place" in (recipe_of(animation.action) or {})
-    starts = ("rotation", "scale", "delta_") if ours else ("location", "rotation", "scale", "delta_")
+    place = place_of(animation.action)
+    turned = place is not None and place.rotation is not None
+    starts = ("scale", "delta_", *(() if place is not None else ("location",)), *(() if turned else ("rotation",)))
     return any(curve.data_path.startswith(starts) and _varies(curve) for curve in compat.moving_curves(animation))
 
 

@@ -33,7 +33,7 @@ from ..rig.table import CorrectionTable
 from . import actions, baseline, compat, hand_edits, job, sources
 from .armature import check
 from .baseline import Baseline
-from .channels import Channels, check_channels, curve_channels, in_mode, pose_channels, rotation_channels, to_rotations
+from .channels import OBJECT_GROUP, Channels, check_channels, curve_channels, in_mode, pose_channels, rotation_channels, to_rotations
 from .existing import Existing
 from .job import JobOptions
 from .scenes import scene_rate
@@ -317,7 +317,7 @@ def _layer(obj: bpy.types.Object, action: bpy.types.Action, old: Baseline, fresh
 
 
 def _modes(obj: bpy.types.Object) -> dict[str, str]:
-    return {bone.name: bone.rotation_mode for bone in obj.pose.bones}
+    return {OBJECT_GROUP: obj.rotation_mode, **{bone.name: bone.rotation_mode for bone in obj.pose.bones}}
 
 
 def _with_rest(old: Baseline, fresh: Sequence[Channels]) -> list[Channels]:

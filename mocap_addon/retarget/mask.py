@@ -132,7 +132,11 @@ def blended(
     placement = new.placement
     if placement is not None:
         placement = _mixed(old.placement, placement, weights if "hips" in mask.parts else none)
-    return replace(new, rotations=rotations, locations=locations, placement=placement, held=new.held - touched)
+    turning = new.turning
+    if turning is not None:
+        was = quat.identity(len(frames)) if old.turning is None else old.turning
+        turning = quat.continuous(quat.slerp(was, turning, weights if "hips" in mask.parts else none))
+    return replace(new, rotations=rotations, locations=locations, placement=placement, turning=turning, held=new.held - touched)
 
 
 def _mixed(was: Array | None, now: Array, w: Array) -> Array:
