@@ -154,8 +154,13 @@ def read(path: str | Path, options: ReadOptions | None = None) -> list[Take]:
         Where it is no motion file, or a damaged one.
     """
     found = recognise(path)
-    origin = {"path": os.path.abspath(path), "hash": content_hash(path), "read": _set_options(options)}
-    return [replace(take, facts={**take.facts, **origin}) for take in found.read(path, options)]
+    source = origin(path, options)
+    return [replace(take, facts={**take.facts, **source}) for take in found.read(path, options)]
+
+
+def origin(path: str | Path, options: ReadOptions | None = None) -> dict[str, object]:
+    """What it takes to read a file again, and to know whether it has changed: the facts ``path``, ``hash`` and ``read``."""
+    return {"path": os.path.abspath(path), "hash": content_hash(path), "read": _set_options(options)}
 
 
 def content_hash(path: str | Path) -> str:

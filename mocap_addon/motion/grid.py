@@ -25,16 +25,21 @@ def distinct(times: Array) -> Array:
 
 
 def uniform_rate(times: Array) -> Fraction | None:
-    """The rate of ``times (N,)`` (seconds, sorted, distinct) where they are evenly spaced as frames are; None otherwise."""
+    """The rate of ``times (N,)`` (seconds, sorted, distinct) where they are evenly spaced as frames are; None otherwise.
+
+    A common rate is meant where the spacing is within rounding of it: Blender, for one, keeps 120 as 120.00005.
+    """
     if len(times) < 2 or times[-1] - times[0] <= 0.0:
         return None
     count, span = len(times) - 1, float(times[-1] - times[0])
-    near = min(timeline.COMMON_RATES, key=lambda rate: abs(float(rate) - count / span))
-    for rate in (near, Fraction(count / span).limit_denominator(1001)):
-        places = _places(times, rate) if rate >= SLOWEST else None
-        if places is not None and np.array_equal(places, np.arange(len(times))):
-            return rate
-    return None
+    measured = count / span
+    even = _places(times, measured)
+    if measured < SLOWEST or even is None or not np.array_equal(even, np.arange(len(times))):
+        return None
+    near = min(timeline.COMMON_RATES, key=lambda rate: abs(float(rate) - measured))
+    if abs(float(near) / measured - 1.0) <= 2e-6 + 2.0 * _rounding(times) / span:
+        return near
+    return Fraction(measured).limit_denominator(1001)
 
 
 def fitting_rate(times: Array) -> Fraction | None:
@@ -45,7 +50,7 @@ def fitting_rate(times: Array) -> Fraction | None:
     even = uniform_rate(times)
     if even is not None or len(times) == 0:
         return even
-    return next((rate for rate in timeline.COMMON_RATES if rate > 23 and _places(times, rate) is not None), None)
+    return next((rate for rate in timeline.COMMON_RATES if rate > 23 and _places(times, float(rate)) is not None), None)
 
 
 def _rounding(times: Array) -> float:
@@ -53,8 +58,8 @@ def _rounding(times: Array) -> float:
     return 1e-5 + 1.2e-7 * float(np.abs(times).max())
 
 
-def _places(times: Array, rate: Fraction) -> NDArray[np.int64] | None:
+def _places(times: Array, rate: float) -> NDArray[np.int64] | None:
     """Which frame each time is, or None where one is none."""
-    at = (times - times[0]) * float(rate)
+    at = (times - times[0]) * rate
     whole = np.rint(at)
-    return whole.astype(np.int64) if float(np.abs(at - whole).max()) <= _rounding(times) * float(rate) else None
+    return whole.astype(np.int64) if float(np.abs(at - whole).max()) <= _rounding(times) * rate else None

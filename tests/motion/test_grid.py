@@ -21,6 +21,12 @@ def test_even_keys_in_float32(rate, start):
     assert grid.fitting_rate(times) == rate
 
 
+def test_a_rate_that_drifts_by_less_than_a_millionth_is_the_common_one():
+    assert grid.uniform_rate(np.arange(40_000) / 120.0000502) == 120
+    assert grid.uniform_rate(np.arange(40_000) / 119.88) == Fraction(120000, 1001)
+    assert grid.uniform_rate(np.arange(40_000) / 119.9) == Fraction(1199, 10)
+
+
 def test_an_unusual_rate_is_kept():
     assert grid.uniform_rate(np.arange(200) / 31.25) == Fraction(125, 4)
 
