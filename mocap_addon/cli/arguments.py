@@ -125,10 +125,13 @@ def _add_convert(verbs: argparse._SubParsersAction[_Parser]) -> None:
         "source is the take's own, or a number such as 30, 29.97 or 30000/1001",
     )
     p.add_argument(
+        "--reference",
         "--reference-frame",
-        type=_frame,
-        metavar="N",
-        help="the take's frame that shows its reference (T) pose; the first is 0",
+        dest="reference_frame",
+        type=_reference,
+        metavar="auto|rest|N",
+        help="what the take's rotations are counted from: its rest pose where that is a body, else a T-pose found in the take or in its "
+        "motion (auto, the default); its rest pose whatever it looks like; or its frame N (the first is 0)",
     )
     _add_reading(p)
     p.add_argument(
@@ -178,9 +181,13 @@ def _rate_choice(text: str) -> Fraction | Literal["source", "scene"]:
     return _rate(text)
 
 
-def _frame(text: str) -> int:
+def _reference(text: str) -> int | Literal["rest"] | None:
+    if text == "auto":
+        return None
+    if text == "rest":
+        return "rest"
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f'"{text}" is not a frame number; the first frame is 0')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a frame number; the first frame is 0 (or write auto or rest)')
     return int(text)
 
 

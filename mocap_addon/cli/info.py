@@ -16,6 +16,7 @@ from .output import Output
 
 if TYPE_CHECKING:
     from ..motion.take import Take
+    from ..retarget.neutral import Found
     from ..rig.roles import RoleMap
 
 DOUBTFUL = 0.75
@@ -51,14 +52,15 @@ def _all(options: argparse.Namespace, out: Output) -> int:
 
 
 def _describe(path: Path, take: Take, options: argparse.Namespace, out: Output) -> None:
+    from ..retarget.neutral import find_reference
     from ..rig import match, rest_pose
 
     roles = match(take.skeleton)
-    record = _record(path, take, roles, rest_pose.describe(take.skeleton, roles))
+    record = _record(path, take, roles, rest_pose.describe(take.skeleton, roles), find_reference(take, roles))
     out.result(record, _lines(record, verbose=options.verbose))
 
 
-def _record(path: Path, take: Take, roles: RoleMap, pose: str) -> dict[str, object]:
+def _record(path: Path, take: Take, roles: RoleMap, pose: str, reference: Found) -> dict[str, object]:
     facts: Mapping[str, object] = take.facts
     names = take.skeleton.names
     return {
@@ -74,6 +76,7 @@ def _record(path: Path, take: Take, roles: RoleMap, pose: str) -> dict[str, obje
         "up": facts.get("up"),
         "facing": facts.get("facing"),
         "rest_pose": pose,
+        "reference": {"how": reference.how, "frame": reference.frame, "confidence": reference.confidence},
         "joints": len(names),
         "performer": take.performer,
         "timecode": take.timecode,
@@ -83,7 +86,7 @@ def _record(path: Path, take: Take, roles: RoleMap, pose: str) -> dict[str, obje
         "doubtful": sorted(role for role, sure in roles.confidence.items() if sure < DOUBTFUL and roles.joints.get(role)),
         "curves": sorted(take.curves),
         "props": sorted(take.props),
-        "warnings": [*take.notes, *roles.notes],
+        "warnings": [*take.notes, *reference.notes, *roles.notes],
         "facts": {key: value for key, value in facts.items() if isinstance(value, (str, int, float, bool))},
     }
 
@@ -100,6 +103,10 @@ def _lines(record: dict[str, object], *, verbose: bool) -> list[str]:
         f"  skeleton  {r['joints']} joints, named like {r['family'] or 'nothing known'}; rest pose: {r['rest_pose']}",
         f"  roles     {len(roles)} found" + (f"; doubtful: {', '.join(doubtful)}" if doubtful else ""),  # type: ignore[arg-type]
     ]
+    reference: dict[str, object] = r["reference"]  # type: ignore[assignment]
+    if reference["how"] != "rest":
+        found = "the motion" if reference["how"] == "motion" else f"frame {reference['frame']}"
+        lines.append(f"  reference found in {found}, {reference['confidence']:.0%} sure")
     if missing:
         lines.append(f"  missing   {', '.join(missing)}")  # type: ignore[arg-type]
     if verbose:

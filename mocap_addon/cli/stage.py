@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..blender.job import JobResult
     from ..motion.take import Take
+    from ..retarget.neutral import Chosen
     from ..rig.table import CorrectionTable
 
 
@@ -73,7 +74,7 @@ class Stage:
         """Frames a second of the scene that is set."""
         return scenes.scene_rate(scenes.current())
 
-    def retarget(self, obj: bpy.types.Object, take: Take, table: CorrectionTable | None, reference_frame: int | None) -> JobResult:
+    def retarget(self, obj: bpy.types.Object, take: Take, table: CorrectionTable | None, reference_frame: Chosen) -> JobResult:
         """The take onto the armature, with the scene's frame range round it."""
         result = job.retarget_onto(obj, take, table=table, options=job.JobOptions(reference_frame=reference_frame))
         start, end = result.action.frame_range

@@ -33,7 +33,7 @@ def describe(skeleton: Skeleton, roles: RoleMap) -> str:
         return "unknown"
     # Standing legs point down; a zero pose that was never meant to be seen (every bone along one axis) fails here.
     if max(leg[2] for leg in legs) > -0.5:
-        return "not a body (limbs do not stand); give a frame that shows a T-pose"
+        return "not a body (limbs do not stand)"
     below = -float(np.degrees(np.mean([np.arcsin(np.clip(arm[2], -1.0, 1.0)) for arm in arms])))
     if abs(below) <= T_WITHIN:
         return "T"

@@ -18,6 +18,12 @@ def test_defaults_of_convert():
     assert o.formats == ("blend", "threejs", "bvh") and not o.json
 
 
+@pytest.mark.parametrize(("text", "reference"), [("auto", None), ("rest", "rest"), ("0", 0), ("17", 17)])
+@pytest.mark.parametrize("option", ["--reference", "--reference-frame"])
+def test_references(option, text, reference):
+    assert arguments.parse([*CONVERT, option, text]).reference_frame == reference
+
+
 @pytest.mark.parametrize(
     ("text", "rate"),
     [
@@ -56,6 +62,7 @@ WRONG = [
     [*CONVERT, "--formats", ","],
     [*CONVERT, "--reference-frame", "1.5"],
     [*CONVERT, "--reference-frame", "-1"],
+    [*CONVERT, "--reference", "tpose"],
     [*CONVERT, "--unit", "parsec"],
     [*CONVERT, "--unit", "nan"],
     [*CONVERT, "--unit", "0"],

@@ -22,7 +22,7 @@ CHARACTER = ROOT / "mocap_addon" / "demo" / "character.glb"
 
 KEYS = {
     *("file", "kind", "take", "format", "frames", "fps", "rate", "duration_s", "unit_m", "up", "facing", "rest_pose", "joints", "family"),
-    *("roles", "missing", "doubtful", "performer", "timecode", "curves", "props", "warnings", "facts"),
+    *("roles", "missing", "doubtful", "performer", "timecode", "curves", "props", "warnings", "facts", "reference"),
 }
 
 
@@ -70,7 +70,14 @@ def test_rest_poses_of_makehuman(capfd, name, words):
 
 def test_a_zero_pose_that_is_no_body(capfd):
     _code, (r,) = info(capfd, need(SHARED / "bandai_nc" / "dataset-1_run_normal_001.bvh"))
-    assert r["rest_pose"].startswith("not a body") and "T-pose" in r["rest_pose"]
+    assert r["rest_pose"].startswith("not a body")
+    assert r["reference"]["how"] == "motion" and r["reference"]["frame"] is None and 0.8 < r["reference"]["confidence"] <= 1.0
+    assert any("found in the motion" in note for note in r["warnings"])
+
+
+def test_a_rest_pose_that_is_a_body_is_the_reference(capfd):
+    _code, (r,) = info(capfd, WALK)
+    assert r["reference"] == {"how": "rest", "frame": None, "confidence": 1.0}
 
 
 def test_as_text(capfd):

@@ -35,6 +35,8 @@ from .observe import Samples, unit
 
 Array = NDArray[np.float64]
 How = Literal["rest", "frame", "motion", "family"]
+Chosen = int | Literal["rest"] | None
+"""A sample, the rest pose, or whatever is found."""
 
 BODIES: frozenset[str] = frozenset({"t", "a", "arms down", "arms up"})
 """What readers call a rest pose that is a body (``take.facts["rest"]``)."""
@@ -54,7 +56,7 @@ class Found:
     Parameters
     ----------
     pose : Pose
-        Global rotations and positions, facing -Y and standing on the ground where it was estimated.
+        Global rotations and positions, facing -Y and standing on the ground where it was estimated. Its skeleton has the pose as its rest.
     how : "rest", "frame", "motion" or "family"
     frame : int or None
         The frame that shows it.
@@ -132,7 +134,8 @@ def in_frame(take: Take, s: Samples) -> Found | None:
     best = int(np.flatnonzero(miss <= miss.min() + _SOON)[0])
     frame = int(s.frames[best])
     one = take.block(frame, frame + 1)
-    pose = frames.posed(take.skeleton, s.roles, one.global_rotations[0], one.global_positions[0])
+    skeleton = take.skeleton.with_rest(one.local_rotations[0], one.local_translations[0])
+    pose = frames.posed(skeleton, s.roles, one.global_rotations[0], one.global_positions[0])
     sure = 1.0 - 0.3 * float(miss[best]) / _T_POSE
     return Found(
         pose,
@@ -240,29 +243,29 @@ def found_for(take: Take) -> Found:
     return _remembered[take]
 
 
-def source_reference(take: Take, frame: int | None) -> frames.Pose | None:
+def source_reference(take: Take, frame: Chosen) -> frames.Pose | None:
     """What the source's rotations are counted from; None for the take's own rest pose.
 
     Parameters
     ----------
     take : Take
-    frame : int or None
-        The sample that was chosen as the reference; None: what :func:`find_reference` finds.
+    frame : int, "rest" or None
+        The sample that was chosen as the reference; "rest": the rest pose, whatever it looks like; None: what :func:`find_reference` finds.
 
     Raises
     ------
     RigError
         When there is no such sample.
     """
-    if frame is not None:
+    if isinstance(frame, int):
         return reference_pose(take, frame)
-    if take.facts.get("rest") in BODIES:
+    if frame == "rest" or take.facts.get("rest") in BODIES:
         return None
     found = found_for(take)
     return None if found.how == "rest" else found.pose
 
 
-def reference_notes(take: Take, frame: int | None) -> tuple[str, ...]:
+def reference_notes(take: Take, frame: Chosen) -> tuple[str, ...]:
     """What a person should know about the reference that :func:`source_reference` gives."""
     if frame is not None or take.facts.get("rest") in BODIES:
         return ()
