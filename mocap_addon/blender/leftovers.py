@@ -4,7 +4,7 @@
 Blender keeps the last value of a channel that no action moves any more. A take that does not key what the action before moved would
 therefore play on top of a pose that depends on where the playhead stood. Such channels get one key with the rest value:
 
-- location and scale of the bones that the new motion keys;
+- location and scale of the bones that the new motion keys, and the rotation of those that it only moves;
 - everything on bones above those, which carry them;
 - everything on other bones, where the action before was one of ours: then it is our motion that would show in ours.
 
@@ -44,7 +44,8 @@ def rest_keys(obj: bpy.types.Object, target: Target, motion: PoseMotion, written
     recipe, place = recipe_of(animation.action), place_of(animation.action)
     stands = in_mode(target.rotation[None], target.rotation_mode)
     names = target.skeleton.names
-    keyed = {names[bone] for bone in (*motion.bones, *motion.moving)}
+    turned = {names[bone] for bone in motion.bones}
+    keyed = {*turned, *(names[bone] for bone in motion.moving)}
     carrying = {names[j] for bone in (*motion.bones, *motion.moving) for j in target.skeleton.ancestors(bone)} - keyed
     for path in dict.fromkeys(curve.data_path for curve in compat.moving_curves(animation)):
         if path in written:
@@ -59,5 +60,6 @@ def rest_keys(obj: bpy.types.Object, target: Target, motion: PoseMotion, written
         bone = bpy.utils.unescape_identifier(found[2])
         if bone not in target.skeleton:
             continue
-        if (bone in keyed and found[3] in ("location", "scale")) or bone in carrying or (bone not in keyed and recipe is not None):
+        unturned = found[3] in ("location", "scale") or bone not in turned
+        if (bone in keyed and unturned) or bone in carrying or (bone not in keyed and recipe is not None):
             yield Channels(path, bone, np.array([_REST[found[3]]]), kind="rest")

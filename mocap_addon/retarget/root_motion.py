@@ -155,6 +155,8 @@ class RootChain:
         Joints that stand on the ground.
     ground : float
         Metres: the height on which they stand at rest.
+    upright : (4,) array
+        Puts the body at rest upright, the shortest way: a character may lie there tilted. Headings are counted from how it stands then.
     """
 
     skeleton: Skeleton
@@ -164,6 +166,7 @@ class RootChain:
     carrier: int | None = None
     feet: tuple[int, ...] = ()
     ground: float = 0.0
+    upright: Array = field(default_factory=lambda: quat.IDENTITY)
     lifting: tuple[int, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
@@ -253,7 +256,10 @@ def path_of(motion: PoseMotion, chain: RootChain, source: Source) -> RootPath:
         name = "object" if bone == OBJECT else f'bone "{chain.skeleton.names[bone]}"'
         raise RigError(f"The {name} does not move, so there is no way to take from it; take it from the hips.")
     rest, anchor = quat.IDENTITY, np.zeros(3)
-    if bone != OBJECT:
+    if bone == chain.hips:
+        rest = quat.mul(chain.upright, chain.skeleton.rest_global_rotations[bone])
+        anchor = chain.skeleton.rest_global_positions[bone]
+    elif bone != OBJECT:
         rest, anchor = chain.skeleton.rest_global_rotations[bone], chain.skeleton.rest_global_positions[bone]
     count = len(motion.times)
     turns = np.broadcast_to(quat.mul(rotations, quat.inv(rest)), (count, 4))

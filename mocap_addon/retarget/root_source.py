@@ -20,10 +20,11 @@ from ..motion.skeleton import Skeleton
 from ..motion.take import Take
 from ..rig.roles import SIDES
 from . import travel
+from .align import Body
 from .build import Bodies
 from .motion import PoseMotion
 from .root_motion import RootChain, RootMotion, extract
-from .root_path import RootPath, headings_of
+from .root_path import UP, RootPath, headings_of
 from .world import Flags
 
 Array = NDArray[np.float64]
@@ -34,15 +35,21 @@ _FEET = ("Foot", "Toes")
 
 
 def chain_of(
-    target: Skeleton, bodies: Bodies, root: int | None, inherits: Flags | None = None, carrier: int | None = None, sole: float = 0.0
+    target: Skeleton, body: Body, root: int | None, inherits: Flags | None = None, carrier: int | None = None, sole: float = 0.0
 ) -> RootChain:
     """The character's hips, root and feet as its body knows them; ``sole`` as in :func:`.travel.ground_height`, of the target."""
-    roles = bodies.target.pose.roles
+    roles = body.pose.roles
     hips = roles.get("hips")
     if not hips:
         raise RigError("No bone is matched as hips; match the hips first.")
     feet = tuple(joint for side in SIDES for part in _FEET for joint in roles.get(f"{side}{part}", ()))
-    return RootChain(target, hips[0], root, inherits, carrier, feet, travel.ground_height(bodies.target, sole))
+    return RootChain(target, hips[0], root, inherits, carrier, feet, travel.ground_height(body, sole), upright(body.turn))
+
+
+def upright(to_character: Array) -> Array:
+    """(4,): of the rotation that turns a body upright and to face -Y, the part that only rights it."""
+    heading = quat.swing_twist(to_character, UP)[1]
+    return quat.mul(quat.inv(heading), to_character)
 
 
 def apply(

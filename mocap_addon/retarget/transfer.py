@@ -163,7 +163,7 @@ def _rooted(motion: PoseMotion, take: Take, target: Skeleton, bodies: Bodies, op
     joints = options.root_joints or (match(take.skeleton).one("root"), match(target).one("root"))
     scale = travel.travel_scale(bodies) if options.travel is None else options.travel
     sole = scale * (options.sole or 0.0)
-    chain = root_source.chain_of(target, bodies, joints[1], options.inherits_rotation, options.carrier, sole)
+    chain = root_source.chain_of(target, bodies.target, joints[1], options.inherits_rotation, options.carrier, sole)
     return root_source.apply(motion, take, chain, bodies, options.root, root=joints[0], scale=scale)
 
 
