@@ -24,6 +24,8 @@ BOX = ROOT.parent / "shared" / "tools" / "blender-box"
 BOX_SUITES = ("trixie", "sid")
 LIMIT = 20 * 60.0
 """Seconds that one Blender may take."""
+SMALL = {"MOCAP_MATRIX": "1"}
+"""Leaves out tests marked "thorough", which the default tier runs."""
 MARK = "@mocap@"
 
 
@@ -53,7 +55,7 @@ def run_all(paths: Sequence[str]) -> List[Result]:
             continue
         also = ["tests/motion"] if name == "bpy42" and (ROOT / "tests" / "motion").is_dir() else []  # the oldest numpy
         command = [str(python), "-m", "pytest", *paths, *also]
-        steps.append(Step(f"{name} (module)", command, LIMIT, pytest=True, environment={"MOCAP_ZIP": str(zip_file)}))
+        steps.append(Step(f"{name} (module)", command, LIMIT, pytest=True, environment={"MOCAP_ZIP": str(zip_file), **SMALL}))
     for program in executables(results):
         steps.append(_in_executable(program, paths, zip_file))
     return [*results, *run_together(steps, ROOT)]
@@ -102,7 +104,7 @@ def _ask(command: Sequence[str]):
 
 
 def _in_executable(program: Executable, paths: Sequence[str], zip_file: Path) -> Step:
-    values = {"MOCAP_TEST_SITE": str(test_site(program.python)), "MOCAP_ZIP": str(zip_file)}
+    values = {"MOCAP_TEST_SITE": str(test_site(program.python)), "MOCAP_ZIP": str(zip_file), **SMALL}
     command = [*program.command, "--background", "--factory-startup", "--python-exit-code", "1"]
     command += ["--python", str(ROOT / "tests" / "run_in_blender.py"), "--", *paths]
     return Step(f"Blender {program.blender}", command, LIMIT, pytest=True, environment=program.variables(values))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import bpy
 import numpy as np
+import pytest
 
 from mocap_addon import formats, rig
 from mocap_addon.blender import characters, scenes
@@ -54,6 +55,14 @@ TAKES = (
     "odd/boxing_toes_offbyone_excerpt.bvh",
     "odd/pirouette_excerpt_root_without_position.bvh",
 )
+
+IN_THE_MATRIX = ("cmu/asf_02_01_walk.bvh", "makehuman/zombieWalk1.bvh", "xsens/mvn_bvh_upperbody_60hz_112f.bvh")
+
+
+def takes(names=TAKES):
+    """Test parameters: a few takes on every Blender, all of them on the default one."""
+    return [pytest.param(name, marks=() if name in IN_THE_MATRIX else (pytest.mark.thorough,)) for name in names]
+
 
 LIMBS = tuple(
     (f"{side}{near}", f"{side}{far}")

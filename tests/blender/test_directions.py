@@ -9,12 +9,12 @@ import pytest
 from tests.paths import need
 
 from . import fidelity
-from .fidelity import LIMBS, TAKES, TARGETS, degrees, unit
+from .fidelity import LIMBS, TARGETS, degrees, unit
 
 LIMIT = 0.1  # degrees
 
 
-@pytest.mark.parametrize("take_name", TAKES)
+@pytest.mark.parametrize("take_name", fidelity.takes())
 def test_limb_directions(take_name):
     path = need(fidelity.find(take_name))
     for target in TARGETS:

@@ -14,7 +14,7 @@ from mocap_addon.motion.take import Take
 from tests.paths import need
 
 from . import fidelity
-from .fidelity import TAKES, TARGETS, unit
+from .fidelity import TARGETS, unit
 
 import bpy  # isort: skip
 
@@ -38,7 +38,7 @@ def delta(now: np.ndarray, then: np.ndarray) -> np.ndarray:
     return quat.mul(now, quat.inv(then))
 
 
-@pytest.mark.parametrize("take_name", TAKES)
+@pytest.mark.parametrize("take_name", fidelity.takes())
 def test_every_bone_turns_as_its_source_does(take_name):
     """Turn away from the reference, bone by bone, against Blender's own importer: twist at elbow, wrist, knee, ankle; head forward;
     soles."""
@@ -84,7 +84,8 @@ def _misses(d_s: np.ndarray, d_t: np.ndarray) -> list[float]:
 
 @pytest.mark.parametrize("target", [t for t in TARGETS if t != "robot"])
 @pytest.mark.parametrize(
-    "take_name", ["cmu/asf_02_01_walk.bvh", "cmu/cgspeed_12_01_walk.bvh", "makehuman/walk1.bvh", "xsens/mvn_bvh_walk_239hz_1200f.bvh"]
+    "take_name",
+    fidelity.takes(("cmu/asf_02_01_walk.bvh", "cmu/cgspeed_12_01_walk.bvh", "makehuman/walk1.bvh", "xsens/mvn_bvh_walk_239hz_1200f.bvh")),
 )
 def test_a_source_in_its_reference_leaves_the_rest_but_for_the_limbs(take_name, target):
     path = need(fidelity.find(take_name))
@@ -131,7 +132,9 @@ def _only_on(obj: bpy.types.Object, bones: set[str]) -> np.ndarray:
     return np.array([bool(v.groups) and all(g.group in groups or g.weight < 1e-6 for g in v.groups) for v in obj.data.vertices], dtype=bool)
 
 
-@pytest.mark.parametrize("take_name", ["cmu/asf_02_01_walk.bvh", "cmu/asf_02_05_punch_60fps.bvh", "xsens/mvn_bvh_walk_239hz_1200f.bvh"])
+@pytest.mark.parametrize(
+    "take_name", fidelity.takes(("cmu/asf_02_01_walk.bvh", "cmu/asf_02_05_punch_60fps.bvh", "xsens/mvn_bvh_walk_239hz_1200f.bvh"))
+)
 def test_twins(take_name):
     """The same body skinned to two rigs, one in A-pose, one in T-pose, with other names: the same take must give the same shape.
 
