@@ -66,14 +66,19 @@ class Playing:
         return (min(r[0] for r in ranges), max(r[1] for r in ranges)) if ranges else None
 
 
-def choose(obj: bpy.types.Object | None, action: bpy.types.Action | str | None = None, slot: str | None = None) -> Playing:
-    """What the rig plays, or an action by itself; :class:`RigError` where there is no motion, no such action or no such slot."""
+def check(obj: bpy.types.Object | None) -> None:
+    """Raise :class:`TargetError` unless ``obj`` is an armature object with bones."""
     if obj is None:
         raise TargetError("No armature is chosen; choose the rig whose motion is wanted.")
     if obj.type != "ARMATURE":
         raise TargetError(f'"{obj.name}" is not an armature; choose the rig whose motion is wanted.')
     if not len(obj.data.bones):
         raise TargetError(f'"{obj.name}" has no bones; choose another armature.')
+
+
+def choose(obj: bpy.types.Object | None, action: bpy.types.Action | str | None = None, slot: str | None = None) -> Playing:
+    """What the rig plays, or an action by itself; :class:`RigError` where there is no motion, no such action or no such slot."""
+    check(obj)
     if action is None and slot is None:
         return _now(obj)
     animation = obj.animation_data

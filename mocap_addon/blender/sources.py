@@ -20,7 +20,7 @@ from ..motion import quat
 from ..motion.errors import RigError
 from ..motion.take import Take
 from . import curves, playing, rig_curves, rig_graph, rig_world, scenes
-from .playing import Playing
+from .playing import Playing, check
 
 Array = NDArray[np.float64]
 Method = Literal["auto", "curves", "depsgraph"]
@@ -60,6 +60,7 @@ def takes_of(obj: bpy.types.Object) -> list[RigTake]:
     The assigned action stands first among the actions; the others follow by name. An action is listed once for each of its slots that
     suits.
     """
+    check(obj)
     out: list[RigTake] = []
     strips = playing.strip_range(obj)
     if strips is not None:

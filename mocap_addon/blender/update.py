@@ -37,6 +37,7 @@ from .channels import OBJECT_GROUP, Channels, check_channels, curve_channels, in
 from .existing import Existing
 from .job import JobOptions
 from .scenes import scene_rate
+from .takes import read_takes
 
 Reader = Callable[[str, ReadOptions], Sequence[Take]]
 
@@ -111,7 +112,7 @@ def update_action(
         One plain sentence; nothing has been changed then.
     """
     with _writing(obj, [action]) as write:
-        plan = _prepare(obj, action, table, options, take, read or formats.read)
+        plan = _prepare(obj, action, table, options, take, read or read_takes)
         return write(plan)
 
 
@@ -135,7 +136,7 @@ def update_all(
     found = actions_of(obj)
     if not found:
         raise MocapError(f'"{obj.name}" has no action that was made here; retarget a take onto it first.')
-    remembered = _Remembering(read or formats.read)
+    remembered = _Remembering(read or read_takes)
     done: list[UpdateResult] = []
     with _writing(obj, found) as write:
         for k, action in enumerate(found):

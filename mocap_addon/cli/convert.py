@@ -91,7 +91,7 @@ class Converter:
         """Every take of every file; one that fails does not keep the others."""
         for path in paths:
             start = perf_counter()
-            takes = self._guarded(path, path.stem, partial(reading.read, path, self.options)) or []
+            takes = self._guarded(path, path.stem, partial(reading.read, path, self.options, blender=True)) or []
             seconds = (perf_counter() - start) / max(1, len(takes))
             for take in takes:
                 self.held.check()

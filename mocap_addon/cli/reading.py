@@ -27,14 +27,17 @@ def expanded(words: Iterable[str]) -> list[Path]:
     return list(out.values())
 
 
-def read(path: Path, options: argparse.Namespace | None = None) -> list[Take]:
-    """Every take in ``path``; :class:`MocapError` when there is none or it cannot be read."""
-    from .. import formats
+def read(path: Path, options: argparse.Namespace | None = None, *, blender: bool = False) -> list[Take]:
+    """Every take in ``path``; :class:`MocapError` when there is none or it cannot be read. ``blender`` lets Blender read what only it can."""
+    if blender:
+        from ..blender.takes import read_takes as read_file
+    else:
+        from ..formats import read as read_file
 
     if path.is_dir():
         raise FileError("This is a folder; name the files in it.", path)
     try:
-        takes = formats.read(path, read_options(options)) if options else formats.read(path)
+        takes = read_file(path, read_options(options) if options else None)
     except OSError as error:
         raise FileError(f"The file cannot be read ({error.strerror or error}).", path) from None
     except MemoryError:

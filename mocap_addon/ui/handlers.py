@@ -19,7 +19,7 @@ class MOCAP_FH_take(bpy.types.FileHandler):
     bl_idname = "MOCAP_FH_take"
     bl_label = "Mocap take onto the character"
     bl_import_operator = "mocap.import_take"
-    bl_file_extensions = ";".join(takes.EXTENSIONS)
+    bl_file_extensions = ";".join(ending for ending in takes.EXTENSIONS if ending != ".blend")  # Blender itself asks what to do with those
 
     @classmethod
     def poll_drop(cls, context: bpy.types.Context) -> bool:
