@@ -24,7 +24,7 @@ from .leftovers import rest_keys
 from .recipes import RECIPE, recipe_of, store_place, store_recipe
 from .scenes import scene_rate
 
-__all__ = ["RECIPE", "Rollback", "create_properties", "key_frames", "recipe_of", "store_recipe", "write", "write_curves"]
+__all__ = ["RECIPE", "Rollback", "create_properties", "key_frames", "make_active", "recipe_of", "store_recipe", "write", "write_curves"]
 
 Array = NDArray[np.float64]
 
@@ -98,7 +98,7 @@ def write(
             store_place(action, place)
         create_properties(obj, motion, undo)
         if assign:
-            _assign(obj, action, slot, undo)
+            make_active(obj, action, slot, undo)
         action.use_fake_user = not assign
     return action
 
@@ -169,7 +169,8 @@ def create_properties(obj: bpy.types.Object, motion: PoseMotion, undo: Rollback)
             undo.add(lambda name=name: obj.pop(name, None))
 
 
-def _assign(obj: bpy.types.Object, action: bpy.types.Action, slot: compat.Slot, undo: Rollback) -> None:
+def make_active(obj: bpy.types.Object, action: bpy.types.Action, slot: compat.Slot, undo: Rollback) -> None:
+    """Make an action the object's; the one before is kept, with a fake user where nothing else holds it."""
     if obj.animation_data is None:
         undo.add(obj.animation_data_clear)
     animation = obj.animation_data or obj.animation_data_create()

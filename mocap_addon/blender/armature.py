@@ -99,6 +99,10 @@ class Target:
         """Metres in the world's axes away from where the object stands ``(F, 3)`` -> values of its ``location`` ``(F, 3)``."""
         return self.location + placement @ self.location_axes.T
 
+    def placement(self, locations: Array) -> Array:
+        """The reverse of :meth:`object_locations`."""
+        return (locations - self.location) @ np.linalg.inv(self.location_axes).T
+
     def object_rotations(self, turning: Array) -> Array:
         """Turns in the world away from how the object stands ``(F, 4)`` -> what its rotation property has to hold ``(F, 4)``.
 
@@ -127,16 +131,21 @@ class Target:
 
     def bone_locations(self, bone: int, locations: Array) -> Array:
         """Metres in the bone's own rest frame ``(F, 3)`` -> the numbers that the pose bone's location takes, ``(F, 3)``."""
-        units = locations / self.metres_per_unit
+        return quat.rotate(self._location_axes_of(bone), locations / self.metres_per_unit)
+
+    def metres(self, bone: int, values: Array) -> Array:
+        """The reverse of :meth:`bone_locations`."""
+        return quat.rotate(quat.inv(self._location_axes_of(bone)), values * self.metres_per_unit)
+
+    def _location_axes_of(self, bone: int) -> Array:
+        """(4,): the bone's own rest axes in those that its location is along."""
         if self.use_local_location[bone]:
-            return units
+            return quat.IDENTITY
         rest = self.skeleton.rest_rotations[bone]
-        if self.skeleton.parents[bone] < 0:
-            rest = quat.mul(quat.inv(self.object_rotation), rest)
-        return quat.rotate(rest, units)
+        return quat.mul(quat.inv(self.object_rotation), rest) if self.skeleton.parents[bone] < 0 else rest
 
 
-def read(obj: bpy.types.Object, scene: bpy.types.Scene | None = None) -> Target:
+def read(obj: bpy.types.Object, scene: bpy.types.Scene | None = None, place: Place | None = None) -> Target:
     """Read an armature object's rest pose and what its bones need. Nothing is changed.
 
     Parameters
@@ -144,6 +153,8 @@ def read(obj: bpy.types.Object, scene: bpy.types.Scene | None = None) -> Target:
     obj : armature object
     scene : scene, optional
         Where the unit scale comes from; the current one by default.
+    place : Place, optional
+        Where the object stands; by default as it does now, without the way that an action of ours carries it.
 
     Raises
     ------
@@ -162,7 +173,7 @@ def read(obj: bpy.types.Object, scene: bpy.types.Scene | None = None) -> Target:
     bones = obj.data.bones
     if not len(bones):
         raise TargetError(f'"{obj.name}" has no bones; choose another armature.')
-    placed = placement.of(obj, graph)
+    placed = placement.of(obj, graph, place)
     rotation, scale, origin = _decompose(placed.matrix, obj.name)
     unit = float(scene.unit_settings.scale_length)
 

@@ -76,10 +76,10 @@ def motion(existing: Existing, obj: bpy.types.Object, target: Target, like: Pose
     for m, joint in enumerate(like.moving):
         name = target.skeleton.names[joint]
         own = np.array(existing.pose.get(name, (0.0,) * 7))[4:]
-        locations[:, m] = _metres(target, joint, _evaluated(found, f"{bone_path(name)}.location", own, frames))
+        locations[:, m] = target.metres(joint, _evaluated(found, f"{bone_path(name)}.location", own, frames))
     placement = None
     if like.placement is not None:
-        placement = (_evaluated(found, "location", target.location, frames) - target.location) @ np.linalg.inv(target.location_axes).T
+        placement = target.placement(_evaluated(found, "location", target.location, frames))
     turning = None
     if like.turning is not None:
         prop, still = in_mode(target.rotation[None], target.rotation_mode)
@@ -141,14 +141,3 @@ def _evaluated(found: Mapping[tuple[str, int], bpy.types.FCurve], path: str, sti
         curve = found.get((path, i))
         out[:, i] = value if curve is None else curves.evaluate(curve, frames)
     return out
-
-
-def _metres(target: Target, joint: int, values: Array) -> Array:
-    """What :meth:`.armature.Target.bone_locations` undoes: stored locations ``(F, 3)`` -> metres in the bone's own rest frame."""
-    metres = values * target.metres_per_unit
-    if target.use_local_location[joint]:
-        return metres
-    rest = target.skeleton.rest_rotations[joint]
-    if target.skeleton.parents[joint] < 0:
-        rest = quat.mul(quat.inv(target.object_rotation), rest)
-    return quat.rotate(quat.inv(rest), metres)

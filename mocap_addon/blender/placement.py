@@ -54,8 +54,8 @@ class Placement:
     notes: tuple[str, ...] = ()
 
 
-def of(obj: bpy.types.Object, graph: bpy.types.Depsgraph) -> Placement:
-    """Where ``obj`` stands. Nothing is changed."""
+def of(obj: bpy.types.Object, graph: bpy.types.Depsgraph, place: Place | None = None) -> Placement:
+    """Where ``obj`` stands, or would stand at ``place``. Nothing is changed."""
     ready = obj.evaluated_get(graph)
     notes: tuple[str, ...] = ()
     location = np.array(ready.location, dtype=np.float64)
@@ -71,7 +71,7 @@ def of(obj: bpy.types.Object, graph: bpy.types.Depsgraph) -> Placement:
     scale = np.array(ready.scale, dtype=np.float64) * np.array(ready.delta_scale, dtype=np.float64)
     own = quat.to_matrix(rotation) * scale
     above = matrix[:3, :3] @ np.linalg.inv(own) if np.isfinite(own).all() and abs(np.linalg.det(own)) > 1e-30 else np.eye(3)
-    base = _remembered(obj)
+    base = place or _remembered(obj)
     if base is not None:
         matrix = matrix.copy()
         matrix[:3, 3] += np.linalg.solve(axes, np.array(base.location) - location)

@@ -8,6 +8,8 @@ object itself, so that the character still walks.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..retarget.travel import WHOLE
 from ..rig.table import CorrectionTable
 from .armature import Target
@@ -26,15 +28,18 @@ def carrier_of(target: Target, table: CorrectionTable) -> tuple[int | None, str]
     row = next((row for row in table.rows if row.role == "hips" and row.movable), None)
     if row is None or row.target not in target.skeleton:
         return None, ""
-    hips = target.skeleton.index(row.target)
+    return carrier_above(target, target.skeleton.index(row.target), {row.target for row in table.rows})
+
+
+def carrier_above(target: Target, hips: int, mapped: Collection[str]) -> tuple[int | None, str]:
+    """The same for a hips bone; ``mapped`` are the names of bones that have other things to do."""
     reason = _held(target, hips)
     if not reason:
         return None, ""
-    mapped = {row.target for row in table.rows}
     above = (joint for joint in target.skeleton.ancestors(hips) if not _held(target, joint) and target.skeleton.names[joint] not in mapped)
     carrier = next(above, WHOLE)
     taker = "the object itself is" if carrier == WHOLE else f'the bone "{target.skeleton.names[carrier]}" above it is'
-    return carrier, f'The bone "{row.target}" {reason}, so {taker} moved instead.'
+    return carrier, f'The bone "{target.skeleton.names[hips]}" {reason}, so {taker} moved instead.'
 
 
 def _held(target: Target, joint: int) -> str:

@@ -10,7 +10,7 @@ of before, in every combination of what is extracted. The same holds for every o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -175,6 +175,11 @@ class RootChain:
         lifting = tuple(bone for bone in (self.root, self.carrier) if bone is not None and bone != OBJECT)
         object.__setattr__(self, "lifting", lifting)
 
+    def held(self, keyed: Collection[int]) -> list[int]:
+        """Bones that stay where they are in the world: the hips, and every ``keyed`` bone that only carriers move; parents first."""
+        own = set(keyed) - set(self.lifting)
+        return sorted({self.hips, *(bone for bone in own if not own & set(self.skeleton.ancestors(bone)))})
+
     def required_root(self) -> int:
         """The root bone; :class:`RigError` when there is none."""
         if self.root is None:
@@ -183,7 +188,9 @@ class RootChain:
         return self.root
 
 
-def extract(motion: PoseMotion, chain: RootChain, policy: RootMotion, path: RootPath | None = None) -> PoseMotion:
+def extract(
+    motion: PoseMotion, chain: RootChain, policy: RootMotion, path: RootPath | None = None, *, lift: float | None = None
+) -> PoseMotion:
     """Divide a motion between the hips and what carries them.
 
     Parameters
@@ -194,6 +201,8 @@ def extract(motion: PoseMotion, chain: RootChain, policy: RootMotion, path: Root
         Of its heights only "ground" is applied here.
     path : RootPath, optional
         The way, where it is not in the motion itself (a joint above the source's hips).
+    lift : float, optional
+        Metres that "ground" raises everything by, where that is known already; else minus :func:`standing_height`.
 
     Returns
     -------
@@ -209,9 +218,9 @@ def extract(motion: PoseMotion, chain: RootChain, policy: RootMotion, path: Root
     keys = Keys.of(motion)
     world = World(keys, chain.skeleton, chain.inherits_rotation)
     path = path or path_of(motion, chain, policy.source)
-    placed = {bone: world.of(bone) for bone in _held(keys, chain)}
+    placed = {bone: world.of(bone) for bone in chain.held({*keys.rotations, *keys.locations})}
     if policy.height == "ground":
-        lift = -standing_height(motion, chain)
+        lift = -standing_height(motion, chain) if lift is None else lift
         placed = {bone: (q, x + lift * UP) for bone, (q, x) in placed.items()}
         path = path.lifted(lift)
     if policy.origin != "keep":
@@ -240,7 +249,7 @@ def merge(motion: PoseMotion, chain: RootChain) -> PoseMotion:
     """
     keys = Keys.of(motion)
     world = World(keys, chain.skeleton, chain.inherits_rotation)
-    placed = {bone: world.of(bone) for bone in _held(keys, chain)}
+    placed = {bone: world.of(bone) for bone in chain.held({*keys.rotations, *keys.locations})}
     new = _without_carriers(keys, chain)
     _put_back(new, chain, placed, everything=True)
     return new.put_into(motion)
@@ -294,12 +303,6 @@ def standing_height(motion: PoseMotion, chain: RootChain) -> float:
 
 
 # --- taking carriers off, and putting bones back where they were ----------------------------------------------------------------------
-
-
-def _held(keys: Keys, chain: RootChain) -> list[int]:
-    """Bones that stay where they are in the world: the hips, and every keyed bone that only carriers move; parents first."""
-    keyed = {*keys.rotations, *keys.locations} - set(chain.lifting)
-    return sorted({chain.hips, *(bone for bone in keyed if not keyed & set(chain.skeleton.ancestors(bone)))})
 
 
 def _without_carriers(keys: Keys, chain: RootChain) -> Keys:

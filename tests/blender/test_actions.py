@@ -271,7 +271,7 @@ def test_a_fault_in_the_middle_leaves_everything_as_it_was(monkeypatch, fault, a
         "new_curve": (compat, "new_curve"),
         "assign": (compat, "assign"),
         "dumps": (json, "dumps"),
-        "after": (actions, "_assign"),
+        "after": (actions, "make_active"),
     }[fault]
     real = getattr(owner, name)
     monkeypatch.setattr(owner, name, failing)
