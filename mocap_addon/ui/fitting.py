@@ -15,10 +15,12 @@ import numpy as np
 from .. import rig
 from ..blender import armature, routing
 from ..blender.armature import Target
+from ..blender.job import JobOptions
 from ..motion.take import Take
 from ..retarget.adjust import NO_ADJUSTMENTS, Adjustments
 from ..retarget.build import Bodies, bodies_of
-from ..retarget.neutral import source_reference
+from ..retarget.neutral import Chosen, source_reference
+from ..retarget.root_motion import RootMotion
 from ..retarget.transfer import RetargetOptions
 from ..retarget.travel import sole_thickness
 from ..rig.table import CorrectionTable
@@ -38,19 +40,25 @@ class Fitting:
     sole: float
     carrier: int | None
 
-    def options(self, travel: float | None = None, adjustments: Adjustments = NO_ADJUSTMENTS) -> RetargetOptions:
-        """For a retarget of any part of the take."""
+    def options(self, job: JobOptions, adjustments: Adjustments = NO_ADJUSTMENTS) -> RetargetOptions:
+        """For a retarget of any part of the take.
+
+        Of the root motion only the height counts here: who carries the character does not show, and where it starts cannot be told from
+        a part.
+        """
+        height = job.root.height if job.root.height != "ground" else "scaled"
         return RetargetOptions(
-            travel=travel,
+            travel=job.travel,
             bodies=self.bodies,
             sole=self.sole,
             inherits_rotation=self.target.inherits_rotation,
             carrier=self.carrier,
             adjustments=adjustments,
+            root=RootMotion(height=height),
         )
 
 
-def fit(obj: bpy.types.Object, take: Take, table: CorrectionTable, reference_frame: int | None) -> Fitting:
+def fit(obj: bpy.types.Object, take: Take, table: CorrectionTable, reference_frame: Chosen) -> Fitting:
     """Take and character by the rows of ``table``; from memory where nothing that counts has changed.
 
     Raises

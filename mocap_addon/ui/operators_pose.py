@@ -25,7 +25,7 @@ class _OnTakeAndTable(OnTable):
     def poll(cls, context: bpy.types.Context) -> bool:
         if not super().poll(context):
             return False
-        if not context.scene.mocap.filepath:
+        if not takes.chosen(context.scene):
             cls.poll_message_set(_NO_TAKE)
             return False
         return True
@@ -204,7 +204,7 @@ class MOCAP_OT_use_frame(bpy.types.Operator):
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
-        if not context.scene.mocap.filepath:
+        if not takes.chosen(context.scene):
             cls.poll_message_set(_NO_TAKE)
             return False
         return True
@@ -217,7 +217,7 @@ class MOCAP_OT_use_frame(bpy.types.Operator):
         except MocapError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
-        scene.mocap.reference_frame, scene.mocap.use_reference_frame = frame, True
+        scene.mocap.reference_frame, scene.mocap.reference = frame, "FRAME"
         self.report({"INFO"}, f"Take and character are compared in recorded frame {frame}.")
         return {"FINISHED"}
 

@@ -34,6 +34,8 @@ class _Retargeting(ReadSettings, JobSettings):
         layout.separator()
         draw_mask(layout, self)
         layout.separator()
+        draw_root(layout, self)
+        layout.separator()
         draw_reading(layout, self)
 
     def from_panel(self, context: bpy.types.Context) -> None:
@@ -87,11 +89,22 @@ def draw_reading(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct) -> Non
     layout.prop(owner, "unit")
     if owner.unit == "OTHER":
         layout.prop(owner, "unit_length")
-    row = layout.row(heading="Compare In", align=True)
-    row.prop(owner, "use_reference_frame", text="")
-    part = row.row(align=True)
-    part.active = owner.use_reference_frame
-    part.prop(owner, "reference_frame", text="Frame")
+    layout.prop(owner, "reference")
+    if owner.reference == "FRAME":
+        layout.prop(owner, "reference_frame", text="Frame")
+
+
+def draw_root(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct) -> None:
+    """Who carries the character over the ground; for the panel and the redo panel."""
+    layout.prop(owner, "root_destination")
+    if owner.root_destination != "HIPS":
+        layout.prop(owner, "root_source")
+        row = layout.row(heading="Axes", align=True)
+        row.prop(owner, "root_axes", expand=True)
+        layout.prop(owner, "root_heading")
+        layout.prop(owner, "root_smoothing")
+    layout.prop(owner, "root_height")
+    layout.prop(owner, "root_origin")
 
 
 class MOCAP_OT_retarget(_Retargeting, bpy.types.Operator):
@@ -108,6 +121,15 @@ class MOCAP_OT_retarget(_Retargeting, bpy.types.Operator):
         options={"HIDDEN", "SKIP_SAVE"},
     )
 
+    source_rig: StringProperty(
+        name="Rig",
+        description="Name of an armature in the scene whose motion is wanted, instead of a file",
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
+    source_action: StringProperty(
+        name="Action", description="Which of the rig's actions. Empty: what the rig plays now", options={"HIDDEN", "SKIP_SAVE"}
+    )
+
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
         return context.scene is not None
@@ -120,7 +142,9 @@ class MOCAP_OT_retarget(_Retargeting, bpy.types.Operator):
         try:
             obj = characters.named(context, self.target)
             options = settings.job_options(self)
-            reading = take_for(context, self.filepath, self)
+            reading = take_for(context, self.filepath, self, self.source_rig, self.source_action)
+            if any(take.facts.get("object") == obj.name for take in reading.takes):
+                raise MocapError(f'"{obj.name}" cannot be its own source; pick another rig, or another character.')
             with run.progress(context, len(reading.takes), run.work_of(reading.takes)) as step:
                 outcome = run.onto(obj, reading.takes, options, step)
         except MocapError as error:

@@ -10,7 +10,7 @@ from .. import rig
 from ..motion.errors import FileError, MocapError
 from ..rig.roles import mirrored
 from ..rig.table import CorrectionTable, Row
-from . import characters, preview, properties, run, table_sync
+from . import characters, preview, properties, run, settings, table_sync, takes
 from .operators_take import take_for
 
 _NO_CHARACTER = "Select the character's armature first."
@@ -47,18 +47,17 @@ class MOCAP_OT_match_bones(bpy.types.Operator):
         if characters.of(context) is None:
             cls.poll_message_set(_NO_CHARACTER)
             return False
-        if not context.scene.mocap.filepath:
+        if not takes.chosen(context.scene):
             cls.poll_message_set("Choose a take first.")
             return False
         return True
 
     def execute(self, context: bpy.types.Context) -> set[str]:
-        settings = context.scene.mocap
+        panel = context.scene.mocap
         try:
             obj = characters.named(context, "")
-            take = take_for(context, "", settings).takes[0]
-            frame = settings.reference_frame if settings.use_reference_frame else None
-            table = run.matched(obj, take, frame, keep=self.keep)
+            take = take_for(context, "", panel).takes[0]
+            table = run.matched(obj, take, settings.reference(panel), keep=self.keep)
         except MocapError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}

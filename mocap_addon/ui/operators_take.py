@@ -9,7 +9,8 @@ import bpy
 from bpy.props import StringProperty
 
 from ..motion.errors import MocapError
-from . import characters, settings, takes
+from . import characters, rig_takes, settings, takes
+from .reading import Reading
 
 
 class MOCAP_OT_open_take(bpy.types.Operator):
@@ -35,6 +36,7 @@ class MOCAP_OT_open_take(bpy.types.Operator):
         if not self.filepath:
             self.report({"ERROR"}, "No file is chosen; choose a motion capture file.")
             return {"CANCELLED"}
+        context.scene.mocap.source = "FILE"
         context.scene.mocap.filepath = self.filepath  # which reads it
         reading = takes.peek(context.scene)
         if reading is not None and reading.error:
@@ -44,7 +46,7 @@ class MOCAP_OT_open_take(bpy.types.Operator):
 
 
 class MOCAP_OT_read_take(bpy.types.Operator):
-    """Read the file again and show what is in it"""
+    """Read the take again and show what is in it"""
 
     bl_idname = "mocap.read_take"
     bl_label = "Read"
@@ -66,7 +68,7 @@ class MOCAP_OT_read_take(bpy.types.Operator):
         else:
             reading = takes.read_for_panel(scene)
         if reading is None:
-            self.report({"ERROR"}, "No file is chosen; choose a motion capture file.")
+            self.report({"ERROR"}, "No take is chosen; choose a motion capture file or a rig.")
             return {"CANCELLED"}
         if reading.error:
             self.report({"ERROR"}, reading.error)
@@ -93,15 +95,23 @@ class MOCAP_OT_use_armature(bpy.types.Operator):
         return {"FINISHED"}
 
 
-def take_for(context: bpy.types.Context, filepath: str, owner: object) -> takes.Reading:
-    """The file an operator is to work on: its own, else the panel's.
+def take_for(context: bpy.types.Context, filepath: str, owner: object, rig: str = "", action: str = "") -> Reading:
+    """What an operator is to work on: the file or rig it was given, else the panel's.
 
     Raises
     ------
     MocapError
-        No file is chosen, or it cannot be read.
+        Nothing is chosen, or it cannot be read.
     """
-    path = filepath or context.scene.mocap.filepath
+    scene = context.scene
+    if rig:
+        return rig_takes.read(rig_takes.RigChoice(rig, action))
+    if not filepath and scene.mocap.source == "RIG":
+        found = rig_takes.choice(scene)
+        if found is None:
+            raise MocapError("No rig is chosen; pick the armature whose motion is wanted in the Mocap tab.")
+        return rig_takes.read(found)
+    path = filepath or scene.mocap.filepath
     if not path:
         raise MocapError("No take is chosen; choose a motion capture file in the Mocap tab.")
     return takes.read(path, settings.read_options(owner))

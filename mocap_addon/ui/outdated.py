@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which actions of a character are no longer what their take, table and sliders would give.
 
-Drawing asks only what is in memory. Files are looked at by a timer a moment after a panel asked for them, and read again only when their size
-or time has changed.
+Drawing asks only what is in memory. Files are looked at by a timer a moment after a panel asked for them, and read again only when their
+size or time has changed.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import bpy
 
 from ..rig.roles import REQUIRED_ROLES
 from . import characters, operators_update, outdated, preview, table_sync, takes, words
-from .operators_retarget import draw_job, draw_mask, draw_reading
+from .operators_retarget import draw_job, draw_mask, draw_reading, draw_root
 
 MOST_NOTES = 5
 
@@ -52,14 +52,20 @@ class MOCAP_PT_take(_Tab, bpy.types.Panel):
 
     def draw(self, context: bpy.types.Context) -> None:
         layout, settings = self.layout, context.scene.mocap
-        row = layout.row(align=True)
-        row.prop(settings, "filepath", text="", icon="ARMATURE_DATA", placeholder="Choose a recording")
-        row.operator("mocap.open_take", text="", icon="FILE_FOLDER").filepath = ""
-        row.menu("MOCAP_MT_recent", text="", icon="TIME")
-        reading = takes.peek(context.scene)
-        if not settings.filepath:
-            paragraph(layout, context, "Choose a recording, or drop the file into the 3D view.", "INFO")
+        layout.row(align=True).prop(settings, "source", expand=True)
+        if settings.source == "RIG":
+            _draw_rig(layout, settings)
+        else:
+            row = layout.row(align=True)
+            row.prop(settings, "filepath", text="", icon="ARMATURE_DATA", placeholder="Choose a recording")
+            row.operator("mocap.open_take", text="", icon="FILE_FOLDER").filepath = ""
+            row.menu("MOCAP_MT_recent", text="", icon="TIME")
+        if not takes.chosen(context.scene):
+            rig = settings.source == "RIG"
+            sentence = "Pick the armature whose motion is wanted." if rig else "Choose a recording, or drop the file into the 3D view."
+            paragraph(layout, context, sentence, "INFO")
             return
+        reading = takes.peek(context.scene)
         if reading is None:
             layout.operator("mocap.read_take", icon="FILE_REFRESH").filepath = ""
             return
@@ -75,6 +81,16 @@ class MOCAP_PT_take(_Tab, bpy.types.Panel):
             paragraph(layout, context, note, "INFO")
 
 
+def _draw_rig(layout: bpy.types.UILayout, settings: bpy.types.PropertyGroup) -> None:
+    column = layout.column(align=True)
+    column.prop(settings, "source_rig", text="", icon="OUTLINER_OB_ARMATURE")
+    if settings.source_rig is not None:
+        row = column.row(align=True)
+        row.active = not settings.source_every
+        row.prop(settings, "source_take", text="", icon="ACTION", placeholder="What it plays now")
+        column.prop(settings, "source_every", toggle=True)
+
+
 class MOCAP_PT_take_overrides(_Tab, bpy.types.Panel):
     bl_idname = "MOCAP_PT_take_overrides"
     bl_parent_id = "MOCAP_PT_take"
@@ -83,7 +99,7 @@ class MOCAP_PT_take_overrides(_Tab, bpy.types.Panel):
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
-        return bool(context.scene.mocap.filepath)
+        return context.scene.mocap.source == "FILE" and bool(context.scene.mocap.filepath)
 
     def draw(self, context: bpy.types.Context) -> None:
         self.layout.use_property_split = True
@@ -237,8 +253,7 @@ class MOCAP_PT_reference_pose(_Tab, bpy.types.Panel):
         settings = context.scene.mocap
         row = layout.row(align=True)
         row.operator("mocap.use_frame", icon="TIME")
-        if settings.use_reference_frame:
-            row.prop(settings, "use_reference_frame", text="", icon="X", toggle=True)
+        if settings.reference == "FRAME":
             fact(layout, context, "Compared In", f"recorded frame {settings.reference_frame}")
 
 
@@ -301,6 +316,18 @@ class MOCAP_PT_body(_Tab, bpy.types.Panel):
         row = layout.row(align=True)
         row.operator("mocap.preview", icon="HIDE_OFF", depress=preview.shown_on(obj))
         row.operator("mocap.reset_body", text="", icon="LOOP_BACK")
+
+
+class MOCAP_PT_root(_Tab, bpy.types.Panel):
+    bl_idname = "MOCAP_PT_root"
+    bl_parent_id = "MOCAP_PT_retarget"
+    bl_label = "Root Motion"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: bpy.types.Context) -> None:
+        self.layout.use_property_split = True
+        self.layout.use_property_decorate = False
+        draw_root(self.layout, context.scene.mocap)
 
 
 class MOCAP_PT_mask(_Tab, bpy.types.Panel):

@@ -134,7 +134,7 @@ def motion_at(scene: bpy.types.Scene, obj: bpy.types.Object, table: CorrectionTa
     take, options = panel_take(scene), settings.job_options(scene.mocap)
     found = fitting.fit(obj, take, table, options.reference_frame)
     one = sample(take, settings.seconds_at(scene, frame))
-    motion = retarget.retarget(one, table, found.target.skeleton, found.options(options.travel, body.adjustments(obj, scene)))
+    motion = retarget.retarget(one, table, found.target.skeleton, found.options(options, body.adjustments(obj, scene)))
     return _masked(motion, found, options.mask, frame)
 
 
@@ -168,8 +168,8 @@ def sample(take: Take, seconds: float) -> Take:
 
 def panel_take(scene: bpy.types.Scene) -> Take:
     """The take the panel is set to, from memory; read when it is not there."""
-    if not scene.mocap.filepath:
-        raise MocapError("No take is chosen; choose a motion capture file in the Mocap tab.")
+    if not takes.chosen(scene):
+        raise MocapError("No take is chosen; choose a motion capture file, or a rig, in the Mocap tab.")
     reading = takes.loaded(scene) or takes.read_for_panel(scene)
     if reading.error:
         raise MocapError(reading.error)

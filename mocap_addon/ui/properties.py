@@ -24,8 +24,9 @@ from bpy.props import (
     StringProperty,
 )
 
-from . import takes
+from . import rig_takes, takes
 from .body import BodySliders, MaskSettings
+from .root import RootSettings
 
 OVERRIDABLE = {"LIBRARY_OVERRIDABLE"}
 """Lets a person edit the rows of an overridden character. (The groups themselves are not marked: Blender 5 cannot load such overrides.)"""
@@ -51,12 +52,21 @@ UNITS = (
     ("INCH", "Inches", "One unit of the file is an inch"),
     ("OTHER", "Other", "Say yourself how long one unit of the file is"),
 )
+SOURCES = (
+    ("FILE", "File", "A motion capture file"),
+    ("RIG", "Rig", "Another armature in the scene and its actions"),
+)
 FILTERS = (
     ("MATCHED", "Matched", "Only bones that follow the take"),
     ("ALL", "All", "Every bone of the character"),
     ("UNMATCHED", "Unmatched", "Only bones that follow nothing yet"),
     ("DOUBTFUL", "Doubtful", "Only bones whose match or direction is worth a look"),
     ("EDITED", "Corrected", "Only bones with a correction of yours"),
+)
+REFERENCES = (
+    ("AUTO", "Find Out", "The take's rest pose; where that is no standing body, a pose found in the recording"),
+    ("REST", "Rest Pose", "The take's rest pose, whatever it looks like"),
+    ("FRAME", "A Frame", "A frame of the recording. Choose one in which the performer stands as straight as the character does at rest"),
 )
 RULES = (
     ("copy", "Follow One Bone", "Turns as this one bone of the take does"),
@@ -205,13 +215,13 @@ class ReadSettings:
     )
 
 
-class JobSettings(MaskSettings):
+class JobSettings(MaskSettings, RootSettings):
     """How a take is put onto the character."""
 
-    use_reference_frame: BoolProperty(
-        name="Compare in a frame",
-        description="Compare take and character in a frame of the recording instead of the take's own rest pose. "
-        "Choose a frame in which the performer stands as straight as the character does at rest",
+    reference: EnumProperty(
+        name="Compare In",
+        description="The pose in which take and character are held against each other: both stand alike then",
+        items=REFERENCES,
         update=_job_changed,
         options={"SKIP_SAVE"},
     )
@@ -255,7 +265,33 @@ class MocapScene(ReadSettings, JobSettings, bpy.types.PropertyGroup):
     def _is_armature(self, obj: bpy.types.Object) -> bool:
         return obj.type == "ARMATURE"
 
+    def _is_other_armature(self, obj: bpy.types.Object) -> bool:
+        return obj.type == "ARMATURE" and obj != self.target
+
+    def _source_take_search(self, context: bpy.types.Context, text: str) -> list[str]:
+        wanted = text.casefold()
+        return [label for label in rig_takes.labels(self.source_rig) if wanted in label.casefold()]
+
+    source: EnumProperty(name="From", description="Where the motion comes from", items=SOURCES, update=_reading_changed)
     filepath: StringProperty(name="File", description="The motion capture file to put on the character", update=_reading_changed)
+    source_rig: PointerProperty(
+        name="Rig",
+        description="The armature whose motion goes onto the character",
+        type=bpy.types.Object,
+        poll=_is_other_armature,
+        update=_reading_changed,
+    )
+    source_take: StringProperty(
+        name="Action",
+        description="Which of the rig's actions. Empty: what the rig plays now, with its NLA strips and constraints",
+        search=_source_take_search,
+        update=_reading_changed,
+    )
+    source_every: BoolProperty(
+        name="All Actions",
+        description="Every action that moves the rig's bones, each onto the character as an action of its own",
+        update=_reading_changed,
+    )
     target: PointerProperty(
         name="Character",
         description="The armature that gets the motion. Empty: the selected armature",

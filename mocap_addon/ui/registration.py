@@ -26,6 +26,7 @@ from . import (
     preview,
     properties,
     recent,
+    rig_takes,
     takes,
 )
 
@@ -65,6 +66,7 @@ CLASSES: tuple[type, ...] = (
     panels.MOCAP_PT_reference_pose,
     panels.MOCAP_PT_body,
     panels.MOCAP_PT_retarget,
+    panels.MOCAP_PT_root,
     panels.MOCAP_PT_mask,
 )
 
@@ -84,6 +86,7 @@ HANDLERS: tuple[tuple[list, Callable[..., None]], ...] = (
     (bpy.app.handlers.frame_change_post, preview.after_frame_change),
     (bpy.app.handlers.undo_post, preview.after_undo),
     (bpy.app.handlers.redo_post, preview.after_undo),
+    (bpy.app.handlers.depsgraph_update_post, rig_takes.after_change),
 )
 """Blender's events and what answers them."""
 

@@ -14,8 +14,9 @@ from ..blender import compat, job
 from ..blender.job import JobOptions
 from ..motion.errors import MocapError, RigError
 from ..motion.take import Take
+from ..retarget.neutral import Chosen
 from ..rig.table import CorrectionTable
-from . import body, fitting, preview, table_sync, takes
+from . import body, fitting, preview, settings, table_sync, takes
 
 LONG_WORK = 1_000_000
 """Samples times joints from which a progress number is shown: about a second."""
@@ -92,7 +93,7 @@ def usable_table(obj: bpy.types.Object, take: Take) -> CorrectionTable | None:
     raise RigError(f'The bone table was made for another {where}: here is no bone "{name}"; press Match under Bones, or load a table.')
 
 
-def matched(obj: bpy.types.Object, take: Take, reference_frame: int | None, *, keep: bool) -> CorrectionTable:
+def matched(obj: bpy.types.Object, take: Take, reference_frame: Chosen, *, keep: bool) -> CorrectionTable:
     """A freshly computed table; with ``keep`` the corrections made so far live on in it."""
     table, _source_roles, _target_roles = job.preview_table(obj, take, reference_frame=reference_frame)
     if not keep:
@@ -100,7 +101,7 @@ def matched(obj: bpy.types.Object, take: Take, reference_frame: int | None, *, k
     return measured(obj, table_sync.carry_corrections(table_sync.to_table(obj), table), take, reference_frame)
 
 
-def measured(obj: bpy.types.Object, table: CorrectionTable, take: Take, reference_frame: int | None) -> CorrectionTable:
+def measured(obj: bpy.types.Object, table: CorrectionTable, take: Take, reference_frame: Chosen) -> CorrectionTable:
     """The table with residuals computed anew; :class:`MocapError` when it does not fit take or character."""
     found = fitting.fit(obj, take, table, reference_frame)
     return retarget.measured(table, take.skeleton, found.target.skeleton, bodies=found.bodies)
@@ -112,10 +113,8 @@ def table_changed(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
     if table is None:
         return
     if reading is not None:
-        settings = scene.mocap
-        frame = settings.reference_frame if settings.use_reference_frame else None
-        with suppress(MocapError):
-            table_sync.set_measures(obj, measured(obj, table, reading.takes[0], frame))
+        with suppress(MocapError, IndexError):
+            table_sync.set_measures(obj, measured(obj, table, reading.takes[0], settings.reference(scene.mocap)))
     preview.refresh(scene, obj, table)
 
 

@@ -9,12 +9,14 @@ from ..blender import scenes
 from ..blender.job import JobOptions
 from ..formats import ReadOptions
 from ..motion import timeline
-from . import body
+from ..retarget.neutral import Chosen
+from . import body, root
 
 SHARED = (
     *("rate", "up", "unit", "unit_length"),
     *body.MASK_NAMES,
-    *("use_reference_frame", "reference_frame", "rate_mode", "custom_rate", "use_frame_start", "frame_start", "travel_auto", "travel"),
+    *root.NAMES,
+    *("reference", "reference_frame", "rate_mode", "custom_rate", "use_frame_start", "frame_start", "travel_auto", "travel"),
 )
 """Settings that the panel hands to an operator."""
 
@@ -39,6 +41,13 @@ def unit(owner: Any) -> float | None:
     return _UNITS.get(choice)
 
 
+def reference(owner: Any) -> Chosen:
+    """In which pose take and character are compared."""
+    if owner.reference == "FRAME":
+        return int(owner.reference_frame)
+    return "rest" if owner.reference == "REST" else None
+
+
 def job_options(owner: Any) -> JobOptions:
     """Settings of a retarget. :class:`MocapError` when the rate is not one."""
     mode: str = owner.rate_mode
@@ -46,9 +55,10 @@ def job_options(owner: Any) -> JobOptions:
     return JobOptions(
         rate=rate,
         frame_start=owner.frame_start if owner.use_frame_start else None,
-        reference_frame=owner.reference_frame if owner.use_reference_frame else None,
+        reference_frame=reference(owner),
         travel=None if owner.travel_auto else owner.travel,
         mask=body.mask(owner),
+        root=root.motion(owner),
     )
 
 

@@ -5,57 +5,23 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import bpy
 
-from .. import formats, rig
+from .. import rig
+from ..blender import takes as take_reader
 from ..formats import ReadOptions
 from ..motion.errors import FileError, MocapError
 from ..motion.take import Take
-from ..rig.roles import RoleMap
-from . import recent, settings, summary
+from . import recent, rig_takes, settings, summary
+from .reading import Reading
 
 KEPT_BYTES = 600_000_000
 """Takes beyond this are forgotten, the longest unused first; the newest is always kept."""
 
 
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """What came of reading a file: takes, or the sentence that says why not.
-
-    Parameters
-    ----------
-    path : str
-        Absolute.
-    takes : tuple of Take
-    roles : tuple of RoleMap
-        One a take.
-    facts : tuple of (str, str)
-        What the panel shows: label and value.
-    error : str
-        One plain sentence; empty when the file was read.
-    """
-
-    path: str
-    takes: tuple[Take, ...] = ()
-    roles: tuple[RoleMap, ...] = ()
-    facts: tuple[tuple[str, str], ...] = ()
-    error: str = ""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes of reader and matcher over all takes, each sentence once."""
-        found = [note for take in self.takes for note in take.notes] + [note for roles in self.roles for note in roles.notes]
-        return tuple(dict.fromkeys(found))
-
-    @property
-    def nbytes(self) -> int:
-        """Memory held by the motion."""
-        return sum(take.local_rotations.nbytes + take.local_translations.nbytes for take in self.takes)
-
-
-EXTENSIONS: tuple[str, ...] = tuple(ending for kind in formats.FORMATS if kind.reader for ending in kind.extensions)
+EXTENSIONS: tuple[str, ...] = take_reader.EXTENSIONS
 """Endings of the files that can be read, with the dot."""
 
 FILE_FILTER = ";".join(f"*{ending}" for ending in EXTENSIONS)
@@ -98,8 +64,16 @@ def read(path: str, options: ReadOptions) -> Reading:
     return reading
 
 
+def chosen(scene: bpy.types.Scene) -> bool:
+    """Whether the panel is set to a file or a rig."""
+    return rig_takes.choice(scene) is not None if scene.mocap.source == "RIG" else bool(scene.mocap.filepath)
+
+
 def read_for_panel(scene: bpy.types.Scene) -> Reading | None:
-    """Read the file the panel is set to. An error is kept for the panel to show; nothing is raised."""
+    """Read what the panel is set to. An error is kept for the panel to show; nothing is raised."""
+    if scene.mocap.source == "RIG":
+        rig_choice = rig_takes.choice(scene)
+        return None if rig_choice is None else rig_takes.read_or_say(rig_choice)
     path = scene.mocap.filepath
     if not path:
         return None
@@ -115,13 +89,18 @@ def read_for_panel(scene: bpy.types.Scene) -> Reading | None:
 
 
 def peek(scene: bpy.types.Scene) -> Reading | None:
-    """What is known of the panel's file, from memory only; None when it has not been read. Never touches the disk."""
+    """What is known of the panel's take, from memory only; None when it has not been read. Never touches the disk."""
+    if scene.mocap.source == "RIG":
+        return loaded(scene)
     path = scene.mocap.filepath
     return _shown.get((absolute(path), _options_or_plain(scene))) if path else None
 
 
 def loaded(scene: bpy.types.Scene) -> Reading | None:
-    """The panel's file with its motion, from memory only; None when it is not (or no longer) there."""
+    """The panel's take with its motion, from memory only; None when it is not (or no longer) there."""
+    if scene.mocap.source == "RIG":
+        rig_choice = rig_takes.choice(scene)
+        return None if rig_choice is None else rig_takes.kept(rig_choice)
     path, options = absolute(scene.mocap.filepath), _options_or_plain(scene)
     return next((r for (p, _size, _time, o), r in reversed(_readings.items()) if p == path and o == options), None)
 
@@ -139,13 +118,14 @@ def forget_all() -> None:
     """Let go of everything."""
     _readings.clear()
     _shown.clear()
+    rig_takes.forget_all()
 
 
 def _read(path: str, options: ReadOptions) -> tuple[Take, ...]:
     if os.path.isdir(path):
         raise FileError("This is a folder; choose a file in it.", path)
     try:
-        found = tuple(formats.read(path, options))
+        found = tuple(take_reader.read_takes(path, options))
     except OSError as error:
         raise FileError(f"The file cannot be read ({error.strerror or error}).", path) from None
     except MemoryError:

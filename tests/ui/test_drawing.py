@@ -23,6 +23,7 @@ TABS = (
     panels.MOCAP_PT_bone,
     panels.MOCAP_PT_reference_pose,
     panels.MOCAP_PT_body,
+    panels.MOCAP_PT_root,
     panels.MOCAP_PT_mask,
 )
 
@@ -135,16 +136,17 @@ def test_drawing_reads_no_file_and_parses_nothing(character, walk, monkeypatch):
     bpy.context.scene.mocap.filepath = walk
     bpy.ops.mocap.match_bones()
     drawn()
-    for module, name in (
-        (builtins, "open"),
-        (os, "stat"),
-        (os, "listdir"),
-        (takes.formats, "read"),
-        (takes.rig, "match"),
-        (armature, "read"),
-    ):
-        monkeypatch.setattr(module, name, lambda *_a, **_k: pytest.fail("drawing must not do this"))
-    drawn()
-    takes.forget_all()
-    assert "mocap.read_take" in drawn(panels.MOCAP_PT_take)  # asks, does not read
-    recent.MOCAP_MT_recent.draw(SimpleNamespace(layout=Layout()), context())
+    with monkeypatch.context() as forbidden:
+        for module, name in (
+            (builtins, "open"),
+            (os, "stat"),
+            (os, "listdir"),
+            (takes.take_reader, "read_takes"),
+            (takes.rig, "match"),
+            (armature, "read"),
+        ):
+            forbidden.setattr(module, name, lambda *_a, **_k: pytest.fail("drawing must not do this"))
+        drawn()
+        takes.forget_all()
+        assert "mocap.read_take" in drawn(panels.MOCAP_PT_take)  # asks, does not read
+        recent.MOCAP_MT_recent.draw(SimpleNamespace(layout=Layout()), context())

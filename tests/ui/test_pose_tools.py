@@ -151,7 +151,7 @@ def test_compare_in_this_frame(ready):  # noqa: F811
     scene = bpy.context.scene
     scene.frame_set(scene.frame_start + 24)  # 24 frames a second: one second, sample 120
     assert bpy.ops.mocap.use_frame() == {"FINISHED"}
-    assert scene.mocap.use_reference_frame and scene.mocap.reference_frame == 120
+    assert scene.mocap.reference == "FRAME" and scene.mocap.reference_frame == 120
     residual = ready.mocap.rows["upperarm_l"].residual
     assert residual < 0.1  # aligned to the pose of that frame
     assert math.hypot(*ready.mocap.rows["upperarm_l"].alignment) > math.radians(20.0)

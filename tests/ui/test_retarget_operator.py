@@ -181,7 +181,7 @@ def test_a_linked_character_is_refused(character, walk, tmp_path):
 def test_other_wrong_wishes_are_one_sentence(character, walk):
     amounts, before = counts(), fingerprint()
     assert "No take" in refused(bpy.ops.mocap.retarget)
-    assert "99999" in refused(bpy.ops.mocap.retarget, filepath=walk, use_reference_frame=True, reference_frame=99999)
+    assert "99999" in refused(bpy.ops.mocap.retarget, filepath=walk, reference="FRAME", reference_frame=99999)
     assert "soon" in refused(bpy.ops.mocap.retarget, filepath=walk, rate_mode="CUSTOM", custom_rate="soon")
     assert "fast" in refused(bpy.ops.mocap.retarget, filepath=walk, rate="fast")
     toy = need(SHARED / "misc_bvh" / "usdbvh_two_joints.bvh")
