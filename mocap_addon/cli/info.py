@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,9 +37,11 @@ def _all(options: argparse.Namespace, out: Output) -> int:
             if character_files.is_character(path):
                 record, sentence = character_files.describe(path)
                 out.result(record, [f"{path.name}: {sentence}"])
+                takes = _animations(path, options) if record.get("animations") else []
             else:
-                for take in reading.read(path, options):
-                    _describe(path, take, options, out)
+                takes = reading.read(path, options)
+            for take in takes:
+                _describe(path, take, options, out)
         except MocapError as error:
             out.failure(str(error), file=str(path))
             code = FAILED
@@ -49,6 +51,13 @@ def _all(options: argparse.Namespace, out: Output) -> int:
             out.unexpected(error, verbose=options.verbose, file=str(path))
             code = FAILED
     return code
+
+
+def _animations(path: Path, options: argparse.Namespace) -> list[Take]:
+    """A character file's animations as takes. That none moves a skeleton is no fault of a character."""
+    with suppress(MocapError):
+        return reading.read(path, options)
+    return []
 
 
 def _describe(path: Path, take: Take, options: argparse.Namespace, out: Output) -> None:
@@ -105,8 +114,12 @@ def _lines(record: dict[str, object], *, verbose: bool) -> list[str]:
     ]
     reference: dict[str, object] = r["reference"]  # type: ignore[assignment]
     if reference["how"] != "rest":
-        found = "the motion" if reference["how"] == "motion" else f"frame {reference['frame']}"
-        lines.append(f"  reference found in {found}, {reference['confidence']:.0%} sure")
+        found = {
+            "motion": "found in the motion",
+            "frame": f"found in frame {reference['frame']}",
+            "family": "known for this make of skeleton",
+        }
+        lines.append(f"  reference {found[str(reference['how'])]}, {reference['confidence']:.0%} sure")
     if missing:
         lines.append(f"  missing   {', '.join(missing)}")  # type: ignore[arg-type]
     if verbose:

@@ -71,8 +71,8 @@ def test_rest_poses_of_makehuman(capfd, name, words):
 def test_a_zero_pose_that_is_no_body(capfd):
     _code, (r,) = info(capfd, need(SHARED / "bandai_nc" / "dataset-1_run_normal_001.bvh"))
     assert r["rest_pose"].startswith("not a body")
-    assert r["reference"]["how"] == "motion" and r["reference"]["frame"] is None and 0.8 < r["reference"]["confidence"] <= 1.0
-    assert any("found in the motion" in note for note in r["warnings"])
+    assert r["reference"]["how"] == "family" and r["reference"]["frame"] is None and 0.8 < r["reference"]["confidence"] <= 1.0
+    assert any("Bandai-Namco motion dataset" in note for note in r["warnings"])
 
 
 def test_a_rest_pose_that_is_a_body_is_the_reference(capfd):

@@ -8,6 +8,8 @@ import pytest
 
 from mocap_addon import formats, rig
 from mocap_addon.retarget.neutral import find_reference, source_reference
+from mocap_addon.retarget.neutral.find import from_motion
+from mocap_addon.retarget.neutral.observe import Samples
 from tests.paths import SHARED, need
 
 from .bodies import q
@@ -19,8 +21,20 @@ TABLES = tables()
 
 @pytest.fixture(scope="module", params=sorted(TABLES), ids=lambda path: path.rsplit("/", 1)[1].removesuffix(".bvh"))
 def real(request):
+    """From the motion alone: as if nobody knew the make of the skeleton."""
     take = formats.read(need(SHARED / request.param))[0]
-    return take, find_reference(take, rig.match(take.skeleton)), TABLES[request.param]
+    return take, from_motion(Samples(take, rig.match(take.skeleton).joints), conventions=False), TABLES[request.param]
+
+
+@pytest.mark.parametrize("frames", [None, 1])
+@pytest.mark.parametrize("path", sorted(TABLES))
+def test_known_skeletons_are_known_even_from_one_frame(path, frames):
+    take = formats.read(need(SHARED / path))[0]
+    truth = TABLES[path]
+    found = find_reference(take if frames is None else take.block(7, 7 + frames), rig.match(take.skeleton))
+    assert found.how == "family" and found.confidence > 0.95
+    off = {name: float(apart(found.pose.rotations[take.skeleton.index(name)], q(turn))) for name, turn in truth.items()}
+    assert max(angle for name, angle in off.items() if "ToeBase" not in name) < 0.01, off
 
 
 def test_every_joint_is_within_two_degrees(real):
@@ -69,7 +83,7 @@ def test_a_few_frames_are_enough_for_the_limbs(real):
     take, _, truth = real
     start = max(0, take.frames // 2 - 15)
     part = take.block(start, min(take.frames, start + round(float(take.rate))))
-    found = find_reference(part, rig.match(take.skeleton))
+    found = from_motion(Samples(part, rig.match(take.skeleton).joints), conventions=False)
     limbs = [n for n in truth if any(w in n for w in ("Arm", "UpperLeg", "LowerLeg", "UpLeg", "Leg"))]
     off = {name: float(apart(found.pose.rotations[take.skeleton.index(name)], q(truth[name]))) for name in limbs}
     assert max(off.values()) < 2.0, off

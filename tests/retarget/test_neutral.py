@@ -227,3 +227,17 @@ def test_frames_at_random_are_not_put_on_quarter_turns():
         frames = random_orientations(seed)
         skeleton, roles = body(orientations=frames)
         assert not any("quarter turns" in note for note in find_reference(collapsed(walk(skeleton, frames)), roles).notes)
+
+
+def test_a_known_skeleton_is_not_believed_against_the_feet():
+    """Frames as in a known make, but another foot: its soles would be tipped by the wrong angle."""
+    from mocap_addon.retarget.neutral.conventions import BANDAI_NAMCO
+
+    axes = {name: BANDAI_NAMCO.rotation(PLACES[name][0]) for name in PLACES}
+    frames = {name: r(turn)[0] for name, turn in axes.items() if turn is not None}
+    skeleton, roles = body(orientations=frames)
+    found = find_reference(collapsed(walk(skeleton, frames)), roles)
+    assert found.how == "motion"
+    plain, _ = body()
+    angles = off(carried(collapsed(walk(skeleton, frames)), roles, found.pose), walk(plain))
+    assert max(angles[f"{side}Foot"] for side in ("left", "right")) < 1.0, angles

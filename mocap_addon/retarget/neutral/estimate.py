@@ -46,6 +46,11 @@ def confidence(stray: float, worst: float = np.radians(45.0)) -> float:
     return float(np.clip(1.0 - stray / worst, 0.1, 1.0))
 
 
+def evidence(frames: int) -> float:
+    """0..1 from how many frames show something: a handful is enough, one may be anything."""
+    return min(1.0, 0.4 + 0.06 * frames)
+
+
 def estimate_trunk(s: Samples, found: Estimate) -> None:
     """Hips, spine, neck, head.
 
@@ -63,7 +68,7 @@ def estimate_trunk(s: Samples, found: Estimate) -> None:
     high = low if high is None else high
     _put(s, found, hips, unit(low), s.trunk)
     spine = [j for j in s.roles.get("spine", ()) if j != hips]
-    chest = _carrier(s)
+    chest = chest_of(s)
     count = spine.index(chest) + 1 if chest in spine else len(spine)
     for k, joint in enumerate(spine):
         share = min(1.0, (k + 1) / max(count, 1))
@@ -75,7 +80,7 @@ def estimate_trunk(s: Samples, found: Estimate) -> None:
         _put(s, found, head, unit(unit(low) + unit(high)), np.broadcast_to(UP, s.trunk.shape))
 
 
-def _carrier(s: Samples) -> int | None:
+def chest_of(s: Samples) -> int | None:
     """The joint that carries both shoulders."""
     for part in ("Shoulder", "UpperArm"):
         left, right = s.one(f"left{part}"), s.one(f"right{part}")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...motion import quat
 from ...rig.roles import SIDES
-from .estimate import BACK, Estimate, confidence, nearest_known
+from .estimate import BACK, Estimate, confidence, evidence, nearest_known
 from .observe import UP, Samples, held_rotation, mean_direction, mean_rotation, turn_onto, unit
 
 Array = NDArray[np.float64]
@@ -118,7 +118,8 @@ def _foot(s: Samples, found: Estimate, side: str, foot: int, stands: Mask, slope
     level = unit(up - direction * float(up @ direction))
     if slope is not None:
         up = np.sin(slope) * direction + np.cos(slope) * level
-    found.put(foot, turn_onto(up, direction, UP, -BACK), 0.9 * confidence(stray) if slope is not None else 0.3)
+    shown = evidence(int(stands.sum()))
+    found.put(foot, turn_onto(up, direction, UP, -BACK), 0.9 * shown * confidence(stray) if slope is not None else 0.3)
 
 
 def _toes(s: Samples, found: Estimate, toes: int, foot: int, stands: Mask) -> None:

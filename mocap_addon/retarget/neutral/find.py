@@ -6,7 +6,8 @@ nonsense. What was meant has to be found:
 
 1. the rest pose, when it is a body (T, A, arms down, splayed): nothing is looked at then, it costs nothing;
 2. a frame of the take in which somebody stands in a T-pose;
-3. the motion: limbs from the offsets, rolls from the hinges of elbows and knees, soles from standing feet, left from hips and shoulders
+3. a known skeleton (:mod:`.conventions`), where the take agrees with it;
+4. the motion: limbs from the offsets, rolls from the hinges of elbows and knees, soles from standing feet, left from hips and shoulders
    (:mod:`.limbs`, :mod:`.feet`, :mod:`.estimate`), put on quarter turns where the skeleton is built of them (:mod:`.tidy`).
 """
 
@@ -28,6 +29,7 @@ from ...rig.roles import FINGERS, ROLES, SIDES, RoleMap
 from .. import frames
 from ..transfer import reference_pose
 from . import tidy
+from .conventions import follow, known
 from .estimate import Estimate, estimate_clavicles, estimate_fingers, estimate_trunk, fill
 from .feet import estimate_feet
 from .limbs import estimate_limbs
@@ -169,8 +171,8 @@ def _t_pose_miss(s: Samples) -> Array | None:
     return worst
 
 
-def from_motion(s: Samples) -> Found:
-    """An estimate from how the body moves: a T-pose facing -Y."""
+def from_motion(s: Samples, *, conventions: bool = True) -> Found:
+    """An estimate from how the body moves: a T-pose facing -Y. Without ``conventions`` from the motion alone."""
     found = Estimate()
     estimate_trunk(s, found)
     estimate_clavicles(s, found)
@@ -181,10 +183,21 @@ def from_motion(s: Samples) -> Found:
     estimate_feet(s, found)
     if built_tidy:
         tidy.tidy_feet(s, found)
+    convention = known(s, found) if conventions else None
+    if convention is not None:
+        follow(s, found, convention)
+        found.notes.clear()  # what the motion does not show is known
     estimate_fingers(s, found)
     fill(s, found)
     sure = {role: found.sure[joints[0]] for role, joints in s.roles.items() if joints}
     total = _overall(sure)
+    if convention is not None:
+        notes = (f"The rest pose is no body; the joints are built as in {convention.name}, whose T-pose is known ({total:.0%} sure).",)
+        return Found(_stand(s, found), "family", None, total, sure, notes)
+    return Found(_stand(s, found), "motion", None, total, sure, _notes(found, sure, total, built_tidy))
+
+
+def _notes(found: Estimate, sure: Mapping[str, float], total: float, built_tidy: bool) -> tuple[str, ...]:
     notes = [f"The rest pose is no body; the reference pose was found in the motion ({total:.0%} sure)."]
     if built_tidy:
         notes.append("The joints' frames are quarter turns of each other, so the estimate was put on quarter turns.")
@@ -193,7 +206,7 @@ def from_motion(s: Samples) -> Found:
     if doubtful:
         shown = ", ".join(map(spoken, doubtful[:6])) + (f" and {len(doubtful) - 6} more" if len(doubtful) > 6 else "")
         notes.append(f"Look at {shown}: the motion hardly shows their reference pose; correct it in the table, or choose a frame.")
-    return Found(_stand(s, found), "motion", None, total, sure, tuple(notes))
+    return tuple(notes)
 
 
 def _overall(sure: Mapping[str, float]) -> float:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...motion import quat
 from ...rig.matcher import spoken
 from ...rig.roles import FINGERS, SIDES
-from .estimate import LEFT, OUT, Estimate, confidence, nearest_known
+from .estimate import LEFT, OUT, Estimate, confidence, evidence, nearest_known
 from .observe import UP, Samples, mean_direction, mean_rotation, turn_onto, unit
 
 Array = NDArray[np.float64]
@@ -51,7 +51,7 @@ def _limb(s: Samples, found: Estimate, side: str, parts: tuple[str, str, str], a
     flexed = angle > FLEXED
     if int(flexed.sum()) >= _ENOUGH or float(flexed.mean()) > 0.5:
         axis, stray = mean_direction(axes[flexed])
-        sure = 0.95 * confidence(stray)
+        sure = 0.95 * confidence(stray) * evidence(int(flexed.sum()))
     else:
         axis, stray = _untwisted(s, upper, upper_bone, along, hinge)
         sure = 0.45 * confidence(stray)
