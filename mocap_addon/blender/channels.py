@@ -69,6 +69,9 @@ def pose_channels(target: Target, motion: PoseMotion) -> Iterator[Channels]:
             prop, values = rotations[bone]
             values = values[:1] if bone in motion.held else values
             yield rotation_channels(names[bone], prop, values, target.rotation_modes[bone])
+    for bone, prop, value in motion.settings:
+        path = f"{bone_path(bone)}{prop if prop.startswith('.') else property_path(prop)}"
+        yield Channels(path, bone, np.array([[value]]), "AUTO_RAINBOW", stepped=True, indexed=False)
     if motion.placement is not None:
         yield Channels("location", OBJECT_GROUP, target.object_locations(motion.placement), kind="location")
     if motion.turning is not None:
@@ -175,7 +178,7 @@ def curve_channels(motion: PoseMotion) -> Iterator[Channels]:
 def check_channels(channels: list[Channels], motion: PoseMotion) -> None:
     """Raise :class:`MocapError` for values that no key can hold."""
     for channel in channels:
-        if len(channel.values) not in (len(motion.times), 1 if motion.held else len(motion.times)):
+        if len(channel.values) not in (len(motion.times), 1 if motion.held or motion.settings else len(motion.times)):
             raise MocapError(f'The motion of "{channel.group}" has {len(channel.values)} samples for {len(motion.times)} times.')
         if not np.isfinite(channel.values.sum()):
             frame = int(np.argmin(np.isfinite(channel.values).all(axis=1)))

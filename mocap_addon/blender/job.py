@@ -23,8 +23,9 @@ from ..retarget.root_motion import AS_RECORDED, RootMotion
 from ..retarget.travel import sole_thickness
 from ..rig.roles import RoleMap
 from ..rig.table import CorrectionTable
-from . import actions, armature, existing, routing, scenes, state
+from . import actions, armature, control_rig, existing, routing, scenes, state
 from .armature import Target
+from .control_rig import Controls, Puppet
 from .existing import Existing
 
 
@@ -52,6 +53,8 @@ class JobOptions:
         the new action holds both.
     root : RootMotion
         Who carries the character over the ground.
+    controls : "auto", "deform", "fk", "ik_legs" or "ik"
+        Which bones get the keys where the character's bones are driven by controls (:data:`.control_rig.CONTROLS`).
     """
 
     rate: Fraction | Literal["scene", "source"] = "scene"
@@ -62,6 +65,7 @@ class JobOptions:
     adjustments: Adjustments = NO_ADJUSTMENTS
     mask: Mask = NO_MASK
     root: RootMotion = AS_RECORDED
+    controls: Controls = "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,23 +152,24 @@ def carry(
     scene = bpy.context.scene
     target = armature.read(obj, scene)
     source_roles, target_roles = _roles(take, target)
-    table, bodies = _table(take, target, source_roles, target_roles, table, options.reference_frame)
+    puppet = control_rig.puppet(obj, target, target_roles, options.controls, table)
+    table, bodies = _table(take, target, puppet, source_roles, table, options.reference_frame)
     matched = time.perf_counter()
 
     rate = _rate(options, take, scene)
     sampled = take if rate is None else take.resampled(rate)
-    carrier, routed = routing.carrier_of(target, table)
+    carrier, routed = routing.carrier_of(target, table) if puppet.plan is None else (None, "")
     settings = RetargetOptions(
         travel=options.travel,
         bodies=bodies,
         sole=sole_thickness(take, bodies),  # of the take as it is, so that the rate of the keys does not show
-        inherits_rotation=target.inherits_rotation,
+        inherits_rotation=puppet.inherits_rotation,
         carrier=carrier,
         adjustments=options.adjustments,
         root=options.root,
-        root_joints=(source_roles.one("root"), target_roles.one("root")),
+        root_joints=(source_roles.one("root"), puppet.roles.one("root")),
     )
-    motion = retarget.retarget(sampled, table, target.skeleton, settings)
+    motion = puppet.keys(retarget.retarget(sampled, table, puppet.skeleton, settings))
     timing = {"table": matched - started, "retarget": time.perf_counter() - matched}
     notes = (
         *take.notes,
@@ -181,7 +186,8 @@ def carry(
     under = existing.now(obj, pose=bool(options.mask)) if under is None else under
     recipe["under"] = asdict(under)
     if options.mask:
-        motion, start = _masked(obj, target, motion, bodies, options.mask, under, start)
+        roles = bodies.target.pose.roles if puppet.plan is None else puppet.plan.roles
+        motion, start = _masked(obj, target, motion, roles, options.mask, under, start)
     place = target.place(motion)
     if place is not None:
         recipe["place"] = place.as_dict()
@@ -189,21 +195,30 @@ def carry(
 
 
 def _masked(
-    obj: bpy.types.Object, target: Target, motion: PoseMotion, bodies: Bodies, mask: Mask, under: Existing, start: float
+    obj: bpy.types.Object,
+    target: Target,
+    motion: PoseMotion,
+    roles: Mapping[str, tuple[int, ...]],
+    mask: Mask,
+    under: Existing,
+    start: float,
 ) -> tuple[PoseMotion, float]:
     """The motion where the mask lets it through and what was there elsewhere, over the frames of both; and its first frame."""
     frames = actions.key_frames(motion.times, start, scenes.scene_rate(bpy.context.scene), None)
     bounded = mask.bounded(frames)
     motion, frames = existing.padded(motion, frames, existing.frame_range(under))
     old = existing.motion(under, obj, target, motion, frames)
-    return retarget.blended(old, motion, target.skeleton, bodies.target.pose.roles, bounded, frames), float(frames[0])
+    return retarget.blended(old, motion, target.skeleton, roles, bounded, frames), float(frames[0])
 
 
-def preview_table(obj: bpy.types.Object, take: Take, *, reference_frame: Chosen = None) -> tuple[CorrectionTable, RoleMap, RoleMap]:
+def preview_table(
+    obj: bpy.types.Object, take: Take, *, reference_frame: Chosen = None, controls: Controls = "auto"
+) -> tuple[CorrectionTable, RoleMap, RoleMap]:
     """The table that :func:`retarget_onto` would compute, and both role maps. Nothing is changed."""
     target = armature.read(obj, bpy.context.scene)
     source_roles, target_roles = _roles(take, target)
-    return _table(take, target, source_roles, target_roles, None, reference_frame)[0], source_roles, target_roles
+    puppet = control_rig.puppet(obj, target, target_roles, controls)
+    return _table(take, target, puppet, source_roles, None, reference_frame)[0], source_roles, target_roles
 
 
 def _roles(take: Take, target: Target) -> tuple[RoleMap, RoleMap]:
@@ -213,20 +228,21 @@ def _roles(take: Take, target: Target) -> tuple[RoleMap, RoleMap]:
 def _table(
     take: Take,
     target: Target,
+    puppet: Puppet,
     source_roles: RoleMap,
-    target_roles: RoleMap,
     table: CorrectionTable | None,
     reference_frame: Chosen,
 ) -> tuple[CorrectionTable, Bodies]:
     reference = source_reference(take, reference_frame)
-    axes = target.object_rotation
+    axes, skeleton = target.object_rotation, puppet.skeleton
     if table is not None:
-        roles = (source_roles, target_roles)
-        bodies = bodies_of(table, take.skeleton, target.skeleton, reference=reference, target_axes=axes, roles=roles)
-        return retarget.measured(table, take.skeleton, target.skeleton, bodies=bodies), bodies
+        table = table if puppet.plan is None else control_rig.fitted(table, skeleton)
+        roles = (source_roles, puppet.roles)
+        bodies = bodies_of(table, take.skeleton, skeleton, reference=reference, target_axes=axes, roles=roles)
+        return retarget.measured(table, take.skeleton, skeleton, bodies=bodies), bodies
     rig.require_humanoid(source_roles, take.skeleton)
-    rig.require_humanoid(target_roles, target.skeleton)
-    return table_and_bodies(take.skeleton, source_roles, target.skeleton, target_roles, reference=reference, target_axes=axes)
+    rig.require_humanoid(puppet.roles, skeleton)
+    return table_and_bodies(take.skeleton, source_roles, skeleton, puppet.roles, reference=reference, target_axes=axes)
 
 
 def _rate(options: JobOptions, take: Take, scene: bpy.types.Scene) -> Fraction | None:
@@ -269,6 +285,7 @@ def _recipe(obj: bpy.types.Object, take: Take, table: CorrectionTable, options: 
             "frame_start": options.frame_start,
             "reference_frame": options.reference_frame,
             "travel": options.travel,
+            "controls": options.controls,
             "adjustments": asdict(options.adjustments),
             "root": options.root.as_dict(),
             "mask": {**asdict(options.mask), "parts": sorted(options.mask.parts)},

@@ -48,6 +48,9 @@ class PoseMotion:
         How the whole character is turned about its object's origin, in the world's axes.
     held : frozenset of int
         Those of ``bones`` that keep one and the same rotation all the time: one key is enough.
+    settings : tuple of (bone, property, value)
+        Custom properties of bones that the motion needs at a value (the switch between FK and IK); a property that starts with a full stop is
+        a path from the bone (``.constraints["IK"].influence``).
     """
 
     name: str
@@ -62,6 +65,7 @@ class PoseMotion:
     placement: Array | None = None
     turning: Array | None = None
     held: frozenset[int] = frozenset()
+    settings: tuple[tuple[str, str, float], ...] = ()
 
     def to_take(self, skeleton: Skeleton) -> Take:
         """The whole pose as a take on ``skeleton``, every bone without keys at rest."""

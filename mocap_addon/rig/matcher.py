@@ -70,7 +70,7 @@ def _match_anew(skeleton: Skeleton, family: str | None) -> RoleMap:
     if rig is None:
         return _match(skeleton, family, [])
     body, back = rig
-    notes = ["The deform bones of this control rig were matched; keys on them do nothing while the controls drive them."]
+    notes = ["The deform bones of this control rig were matched."]
     found = _match(body, family, notes)
     return replace(found, joints={role: tuple(back[j] for j in joints) for role, joints in found.joints.items()})
 

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The motion of a body -> the keys of the controls that drive it.
+
+The body's joints have the axes of the world at rest, so a joint's global rotation is how far it has turned, and the motion that takes a
+joint from rest to its pose (:mod:`.rigid`) is what a control driving it takes on: no bone's roll, offset or parent enters. What the control
+stores is that motion relative to what carries it (:mod:`.follow`).
+
+A control that only turns stands where it is carried. Where the body bends about a point that is not the control's own head (the spine of a
+generated Rigify rig turns about a point in the middle of the trunk, and the torso's control carries that point) the control is moved so
+that the point goes where the body has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...motion import quat
+from ...rig.body import RoleBody
+from ...rig.control_sets import Control, ControlSet, Limb
+from ..motion import PoseMotion
+from .follow import Bones, Follower
+from .limbs import limb_motions
+from .rigid import Rigid
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How a rig is driven.
+
+    Parameters
+    ----------
+    controls : ControlSet
+    body : RoleBody
+        What motion is carried to.
+    bones : Bones
+        The whole rig.
+    inverse : tuple of Limb
+        Limbs that get keys on their inverse kinematics' controls.
+    forward : tuple of Limb
+        Limbs that are switched to forward kinematics.
+    """
+
+    controls: ControlSet
+    body: RoleBody
+    bones: Bones
+    inverse: tuple[Limb, ...] = ()
+    forward: tuple[Limb, ...] = ()
+
+    @property
+    def roles(self) -> dict[str, tuple[int, ...]]:
+        """Role -> the controls that play it."""
+        out: dict[str, tuple[int, ...]] = {}
+        for control in self.controls.controls:
+            out[control.role] = (*out.get(control.role, ()), control.bone)
+        for limb in self.inverse:
+            upper, lower, tip, *beyond = limb.roles
+            out |= {upper: (), lower: () if limb.pole is None else (limb.pole,), tip: tuple(filter(None, (limb.target, limb.heel)))}
+            out |= {role: () if limb.toe is None else (limb.toe,) for role in beyond}
+        return out
+
+
+def to_controls(motion: PoseMotion, plan: Plan) -> PoseMotion:
+    """The keys of the controls that make the deform bones move as the body does.
+
+    Parameters
+    ----------
+    motion : PoseMotion
+        Of ``plan.body.skeleton``.
+    plan : Plan
+
+    Returns
+    -------
+    PoseMotion
+        Of the rig (joints of ``plan.bones.skeleton``). Controls of joints that have no keys get none.
+    """
+    body = body_motions(motion, plan.body)
+    keyed = {plan.body.joints[k] for k in (*motion.bones, *motion.moving)}
+    turned = {plan.body.joints[k] for k in motion.bones}
+    moved = {plan.body.joints[k] for k in motion.moving}
+    by_limb = {role: limb for limb in plan.inverse for role in limb.roles}
+    limbs = [
+        limb
+        for limb in plan.inverse
+        if any(plan.body.joints[plan.body.roles.joints[r][0]] in keyed for r in limb.roles if r in plan.body.roles.joints)
+    ]
+    active = [c for c in plan.controls.controls if c.joint in keyed and c.role not in by_limb]
+    posed: dict[int, Callable[[Rigid], Rigid]] = {c.bone: _pose(c, body, plan, active, turns=c.joint in turned) for c in active}
+    moves = {c.bone for c in active if c.moves and (c.role != "root" or c.joint in moved)}
+    turns = {c.bone for c in active if c.joint in turned}
+    for limb in limbs:
+        for bone, (function, how) in limb_motions(limb, body, plan.body, plan.bones, keyed).items():
+            posed[bone] = function
+            moves |= {bone} if "moves" in how else set()
+            turns |= {bone} if "turns" in how else set()
+    known = {joint: body[joint] for joint in plan.body.joints} | {
+        twin: body[joint] for twin, joint in plan.controls.twins.items() if joint in body
+    }
+    follower = Follower(plan.bones, known, posed)
+    order = sorted(posed)
+    bases = {bone: follower.basis(bone) for bone in order}
+    count = len(motion.times)
+    bones, moving = tuple(b for b in order if b in turns), tuple(b for b in order if b in moves)
+    rotations = np.empty((count, len(bones), 4), order="F")
+    locations = np.empty((count, len(moving), 3), order="F")
+    for k, bone in enumerate(bones):
+        rotations[:, k] = quat.continuous(np.broadcast_to(bases[bone].rotation, (count, 4)))
+    for k, bone in enumerate(moving):
+        locations[:, k] = bases[bone].translation
+    switched = [s for limb in limbs for s in limb.ik] + [
+        s for limb in plan.forward if any(r in _roles_of(active) for r in limb.roles) for s in limb.fk
+    ]
+    return replace(motion, bones=bones, rotations=rotations, moving=moving, locations=locations, held=frozenset(), settings=tuple(switched))
+
+
+def body_motions(motion: PoseMotion, body: RoleBody) -> dict[int, Rigid]:
+    """Joint of the rig -> how the body's joint moves away from rest."""
+    still = replace(motion, placement=None, turning=None, curves={})
+    take = still.to_take(body.skeleton)
+    rest = body.skeleton.rest_global_positions
+    return {joint: Rigid.about(take.global_rotations[:, k], rest[k], take.global_positions[:, k]) for k, joint in enumerate(body.joints)}
+
+
+def _roles_of(controls: Sequence[Control]) -> set[str]:
+    return {control.role for control in controls}
+
+
+def _pose(control: Control, body: Mapping[int, Rigid], plan: Plan, active: Sequence[Control], *, turns: bool) -> Callable[[Rigid], Rigid]:
+    """How a control moves, given how it would at rest in itself."""
+    own = body[control.joint]
+    head = plan.bones.head(control.bone)
+    point, place = None, None
+    if control.moves:
+        point, place = head, own.apply(head)
+        if control.carries == "joint":
+            point = plan.body.skeleton.rest_global_positions[plan.body.joints.index(control.joint)]
+            place = own.apply(point)
+        elif control.carries == "below" and (below := _below(control, plan, active)) is not None:
+            point = plan.bones.head(below.bone)
+            place = body[below.joint].apply(point)
+
+    def pose(carried: Rigid) -> Rigid:
+        rotation = own.rotation if turns else carried.rotation
+        if point is None or place is None:
+            return Rigid.about(rotation, head, carried.apply(head))
+        return Rigid.about(rotation, point, place)
+
+    return pose
+
+
+def _below(control: Control, plan: Plan, active: Sequence[Control]) -> Control | None:
+    """The first control of the trunk that hangs on ``control`` with nothing posed between."""
+    trunk = {c.bone: c for c in active if c.role in ("hips", "spine") and c is not control}
+    posed = {*trunk, control.bone}
+    for bone in sorted(trunk):
+        above = next((j for j in plan.bones.skeleton.ancestors(bone) if j in posed), None)
+        if above == control.bone:
+            return trunk[bone]
+    return None
