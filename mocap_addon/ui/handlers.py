@@ -12,6 +12,13 @@ from ..blender import actions
 from ..motion.errors import MocapError
 from . import table_sync, takes
 
+EITHER = (".fbx", ".glb", ".gltf", ".vrm")
+"""Files that may hold a take, a character, or both: Blender asks which handler is meant."""
+
+
+def _over_the_view(context: bpy.types.Context) -> bool:
+    return context.area is not None and context.area.type == "VIEW_3D"
+
 
 class MOCAP_FH_take(bpy.types.FileHandler):
     """Motion capture files dragged into the window."""
@@ -19,11 +26,37 @@ class MOCAP_FH_take(bpy.types.FileHandler):
     bl_idname = "MOCAP_FH_take"
     bl_label = "Mocap take onto the character"
     bl_import_operator = "mocap.import_take"
-    bl_file_extensions = ";".join(ending for ending in takes.EXTENSIONS if ending != ".blend")  # Blender itself asks what to do with those
+    bl_file_extensions = ";".join(ending for ending in takes.EXTENSIONS if ending not in (*EITHER, ".blend"))
 
     @classmethod
     def poll_drop(cls, context: bpy.types.Context) -> bool:
-        return context.area is not None and context.area.type == "VIEW_3D"
+        return _over_the_view(context)
+
+
+class MOCAP_FH_use_as_take(bpy.types.FileHandler):
+    """Files with characters and animations, for their motion."""
+
+    bl_idname = "MOCAP_FH_use_as_take"
+    bl_label = "Use as Mocap Take"
+    bl_import_operator = "mocap.import_take"
+    bl_file_extensions = ";".join(ending for ending in EITHER if ending in takes.EXTENSIONS)
+
+    @classmethod
+    def poll_drop(cls, context: bpy.types.Context) -> bool:
+        return _over_the_view(context)
+
+
+class MOCAP_FH_use_as_character(bpy.types.FileHandler):
+    """The same files, for the character."""
+
+    bl_idname = "MOCAP_FH_use_as_character"
+    bl_label = "Use as Mocap Character"
+    bl_import_operator = "mocap.open_character"
+    bl_file_extensions = ";".join(EITHER)
+
+    @classmethod
+    def poll_drop(cls, context: bpy.types.Context) -> bool:
+        return _over_the_view(context)
 
 
 @bpy.app.handlers.persistent

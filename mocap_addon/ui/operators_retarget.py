@@ -172,12 +172,24 @@ class MOCAP_OT_import_take(_Retargeting, bpy.types.Operator):
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         if self.files:  # dropped into the window
             self.from_panel(context)
+            if characters.of(context) is None:
+                return self._only_choose(context)
             return self.execute(context)
         context.window_manager.fileselect_add(self)
         return {"RUNNING_MODAL"}
 
+    def _paths(self) -> list[str]:
+        return [os.path.join(self.directory, file.name) for file in self.files if file.name]
+
+    def _only_choose(self, context: bpy.types.Context) -> set[str]:
+        """There is no character yet: the file is shown in the panel."""
+        context.scene.mocap.source = "FILE"
+        context.scene.mocap.filepath = self._paths()[0]
+        self.report({"INFO"}, "The take is chosen in the Mocap tab; select a character, then press Retarget there.")
+        return {"FINISHED"}
+
     def execute(self, context: bpy.types.Context) -> set[str]:
-        paths = [os.path.join(self.directory, file.name) for file in self.files if file.name]
+        paths = self._paths()
         if not paths:
             self.report({"ERROR"}, "No file is chosen; choose one or several motion capture files.")
             return {"CANCELLED"}

@@ -8,6 +8,7 @@ import os
 import bpy
 from bpy.props import StringProperty
 
+from ..blender.characters import bring_in
 from ..motion.errors import MocapError
 from . import characters, rig_takes, settings, takes
 from .reading import Reading
@@ -92,6 +93,44 @@ class MOCAP_OT_use_armature(bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         context.scene.mocap.target = characters.of(context)
+        return {"FINISHED"}
+
+
+class MOCAP_OT_open_character(bpy.types.Operator):
+    """Bring a character from a file into the scene, at rest, and use it"""
+
+    bl_idname = "mocap.open_character"
+    bl_label = "Open Character"
+    bl_options = {"REGISTER", "UNDO"}
+
+    filepath: StringProperty(subtype="FILE_PATH", options={"HIDDEN", "SKIP_SAVE"})
+    filter_glob: StringProperty(default="*.fbx;*.glb;*.gltf;*.vrm;*.blend", options={"HIDDEN"})
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        if context.mode != "OBJECT":
+            cls.poll_message_set("Go to Object Mode first.")
+            return False
+        return True
+
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
+        if self.filepath:  # dropped into the window
+            return self.execute(context)
+        context.window_manager.fileselect_add(self)
+        return {"RUNNING_MODAL"}
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        try:
+            if not self.filepath:
+                raise MocapError("No file is chosen; choose a character (.glb, .fbx, .vrm or .blend).")
+            found = bring_in(bpy.path.abspath(self.filepath))
+        except MocapError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        context.scene.mocap.target = found.armature
+        for note in found.notes:
+            self.report({"WARNING"}, note)
+        self.report({"INFO"}, f"{found.armature.name} is the character now.")
         return {"FINISHED"}
 
 

@@ -117,6 +117,7 @@ class MOCAP_PT_character(_Tab, bpy.types.Panel):
         obj = characters.of(context)
         row = layout.row(align=True)
         row.prop(settings, "target", text="", icon="OUTLINER_OB_ARMATURE")
+        row.operator("mocap.open_character", text="", icon="FILE_FOLDER").filepath = ""
         if settings.target is None:
             row.operator("mocap.use_armature", text="", icon="UNPINNED")
         if obj is None:
@@ -155,8 +156,7 @@ class MOCAP_PT_bones(_Tab, bpy.types.Panel):
         obj = characters.of(context)
         row = layout.row(align=True)
         row.operator("mocap.match_bones", icon="FILE_REFRESH")
-        row.operator("mocap.load_table", text="", icon="FILE_FOLDER")
-        row.operator("mocap.save_table", text="", icon="FILE_TICK")
+        row.menu("MOCAP_MT_table_presets", text="", icon="PRESET")
         row.operator_menu_enum("mocap.mirror_corrections", "which", text="", icon="MOD_MIRROR")
         row.operator("mocap.reset_corrections", text="", icon="LOOP_BACK").which = "ALL"
         if obj is None or not table_sync.has_table(obj):

@@ -23,6 +23,7 @@ from . import (
     operators_update,
     outdated,
     panels,
+    presets,
     preview,
     properties,
     recent,
@@ -55,7 +56,13 @@ CLASSES: tuple[type, ...] = (
     operators_update.MOCAP_OT_update,
     operators_update.MOCAP_OT_hand_edits,
     operators_update.MOCAP_OT_reset_body,
+    operators_take.MOCAP_OT_open_character,
+    presets.MOCAP_OT_keep_table,
+    presets.MOCAP_OT_drop_table,
+    presets.MOCAP_MT_table_presets,
     handlers.MOCAP_FH_take,
+    handlers.MOCAP_FH_use_as_take,
+    handlers.MOCAP_FH_use_as_character,
     lists.MOCAP_UL_bones,
     recent.MOCAP_MT_recent,
     panels.MOCAP_PT_take,
@@ -100,6 +107,7 @@ def register() -> None:
     for event, answer in HANDLERS:
         event.append(answer)
     recent.load()
+    presets.look()
     if not bpy.app.binary_path:
         # Blender as a Python module (4.5) waits for ever at exit when properties still have callbacks.
         atexit.register(unregister)
