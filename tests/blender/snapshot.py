@@ -21,7 +21,7 @@ COLLECTIONS = tuple(p.identifier for p in bpy.data.bl_rna.properties if p.type =
 
 _SIMPLE = ("BOOLEAN", "INT", "FLOAT", "STRING", "ENUM")
 _VOLATILE = {"rna_type", "users", "session_uid", "is_evaluated", "tag", "id_data", "is_runtime_data", "is_library_indirect"}
-_DERIVED = {"bound_box", "dimensions"}
+_DERIVED = {"bound_box", "dimensions", "is_visible"}
 
 
 def snapshot() -> dict[str, str]:
