@@ -43,9 +43,9 @@ def into_project_axes(take: Take, options: ReadOptions) -> Take:
         )
     rest_turn_axis = options.rest_up or rest_up or up
     if kind == "collapsed":
-        notes.append("The rest pose is no body (its limbs lie along one line); the reference pose is looked for in the motion.")
+        notes.append("The rest pose is no body (its limbs lie along one line), so a reference pose has to be found.")
     elif kind == "other" and marks.body:
-        notes.append("The rest pose does not stand like a body; check it, or choose a frame of the take as the reference pose.")
+        notes.append("The rest pose does not stand like a body; look at the reference pose.")
 
     lengths = np.linalg.norm(skeleton.rest_translations, axis=1)
     unit_name, unit, sure = orientation.unit_of(lengths, skeleton.parents, marks, moving if len(moving) else rest[None])

@@ -113,7 +113,7 @@ def test_a_frame_that_shows_a_t_pose_is_preferred():
     take = collapsed(replace(take, local_rotations=local, local_translations=translations))
     found = find_reference(take, roles)
     assert (found.how, found.frame) == ("frame", 0)
-    assert any("frame 0" in note for note in found.notes)
+    assert any("Frame 0" in note for note in found.notes)
     plain, _ = body()
     truth = walk(plain, seconds=2.0)
     out = carried(take, roles, found.pose)

@@ -145,7 +145,7 @@ def in_frame(take: Take, s: Samples) -> Found | None:
         frame,
         round(sure, 3),
         {role: sure for role in s.roles},
-        (f"The rest pose is no body; frame {frame}, a T-pose, is the reference.",),
+        (f"Frame {frame} shows a T-pose; it is the reference pose.",),
     )
 
 
@@ -192,13 +192,13 @@ def from_motion(s: Samples, *, conventions: bool = True) -> Found:
     sure = {role: found.sure[joints[0]] for role, joints in s.roles.items() if joints}
     total = _overall(sure)
     if convention is not None:
-        notes = (f"The rest pose is no body; the joints are built as in {convention.name}, whose T-pose is known ({total:.0%} sure).",)
+        notes = (f"The joints are built as in {convention.name}, whose T-pose is known and the reference pose ({total:.0%} sure).",)
         return Found(_stand(s, found), "family", None, total, sure, notes)
     return Found(_stand(s, found), "motion", None, total, sure, _notes(found, sure, total, built_tidy))
 
 
 def _notes(found: Estimate, sure: Mapping[str, float], total: float, built_tidy: bool) -> tuple[str, ...]:
-    notes = [f"The rest pose is no body; the reference pose was found in the motion ({total:.0%} sure)."]
+    notes = [f"The reference pose was found in the motion ({total:.0%} sure)."]
     if built_tidy:
         notes.append("The joints' frames are quarter turns of each other, so the estimate was put on quarter turns.")
     doubtful = [role for role in ROLES if sure.get(role, 1.0) < 0.5 and role != "root"]
