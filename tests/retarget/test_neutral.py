@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
+from mocap_addon.motion import quat
 from mocap_addon.motion.take import Take
 from mocap_addon.retarget import RetargetOptions, build_table, retarget
 from mocap_addon.retarget.neutral import find_reference, is_body, reference_notes, source_reference
@@ -241,3 +242,22 @@ def test_a_known_skeleton_is_not_believed_against_the_feet():
     plain, _ = body()
     angles = off(carried(collapsed(walk(skeleton, frames)), roles, found.pose), walk(plain))
     assert max(angles[f"{side}Foot"] for side in ("left", "right")) < 1.0, angles
+
+
+def test_a_swimmer_never_stands():
+    """The same motion lying on its front: limbs as well as ever, head and feet admitted to be guesses."""
+    frames = random_orientations(12)
+    skeleton, roles = body(orientations=frames)
+    lying = q(Rotation.from_euler("x", 88, degrees=True))
+
+    def lie(take: Take) -> Take:
+        return take.rerooted(lambda turns: quat.mul(lying, turns), lambda v: v * [1.0, 1.0, 0.0] + [0.0, 0.0, 0.3], rest=False)
+
+    take = lie(collapsed(walk(skeleton, frames)))
+    found = find_reference(take, roles)
+    assert any("Nobody stands upright" in note for note in found.notes)
+    assert found.sure["leftFoot"] < 0.5
+    plain, _ = body()
+    angles = off(carried(take, roles, found.pose), lie(walk(plain)))
+    assert max(angles[name] for name in LIMBS if "Foot" not in name and "Toes" not in name) < 1.0, angles
+    assert angles["hips"] < 3.0 and angles["head"] < 12.0 and angles["leftFoot"] < 45.0, angles

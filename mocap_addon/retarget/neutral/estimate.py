@@ -77,7 +77,10 @@ def estimate_trunk(s: Samples, found: Estimate) -> None:
         _put(s, found, joint, unit(high), unit(s.trunk + UP))
     head = s.one("head")
     if head is not None:
-        _put(s, found, head, unit(unit(low) + unit(high)), np.broadcast_to(UP, s.trunk.shape))
+        stood = float(np.median(s.trunk[s.upright, 2])) > 0.6
+        _put(s, found, head, unit(unit(low) + unit(high)), np.broadcast_to(UP, s.trunk.shape) if stood else s.trunk)
+        if not stood:
+            found.notes.append("Nobody stands upright in this take; the reference of head and feet is a guess.")
 
 
 def chest_of(s: Samples) -> int | None:

@@ -102,10 +102,10 @@ def _slope(s: Samples, stances: dict[str, Mask]) -> float | None:
 def _foot(s: Samples, found: Estimate, side: str, foot: int, stands: Mask, slope: float | None) -> None:
     direction = _toe_direction(s, side)
     shin = nearest_known(s, found, foot)
-    if not stands.any():
-        if shin is None:
-            return
-        stands = s.upright
+    if not stands.any():  # never on the ground: it hangs from the shin as it mostly does
+        if shin is not None:
+            found.follow(foot, shin, mean_rotation(quat.mul(quat.inv(s.rotations[:, shin]), s.rotations[:, foot]))[0], 0.3)
+        return
     up, stray = mean_direction(s.inside(foot, np.broadcast_to(UP, (len(s), 3)))[stands])
     if direction is None:
         if shin is None:
