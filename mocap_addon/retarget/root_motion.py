@@ -348,6 +348,8 @@ def _put(keys: Keys, chain: RootChain, bone: int, rotation: Array, place: Array,
     """Key a bone so that it stands at a rotation and a place in the world, as far as it turns and moves."""
     basis, location = World(keys, chain.skeleton, chain.inherits_rotation).stored(bone, rotation, place)
     if turns:
-        keys.rotations[bone] = quat.continuous(np.asfortranarray(np.broadcast_to(basis, (keys.count, 4))))
+        rotation = quat.continuous(np.asfortranarray(np.broadcast_to(basis, (keys.count, 4))))
+        before = keys.rotations.get(bone, rotation)
+        keys.rotations[bone] = rotation if float(before[0] @ rotation[0]) >= 0.0 else -rotation
     if moves:
         keys.locations[bone] = np.asfortranarray(np.broadcast_to(location, (keys.count, 3)))
