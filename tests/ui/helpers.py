@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import hashlib
+import re
 
 import bpy
 import numpy as np
 
 from mocap_addon.ui import settings
-from tests.blender.helpers import keys_of
+from tests.blender import snapshot
 
 
 def refused(operator, **arguments) -> str:
@@ -45,34 +45,25 @@ def counts() -> dict[str, int]:
 
 
 def fingerprint(*, ignore_actions: tuple[str, ...] = (), ignore_assigned: bool = False) -> dict[str, str]:
-    """A hash of everything of the user's that must stay: rest poses, transforms, poses, modes, other actions, selection, scene settings."""
-    out: dict[str, object] = {}
-    for obj in bpy.data.objects:
-        loose = (obj.rotation_mode, tuple(obj.location), tuple(obj.rotation_euler), tuple(obj.rotation_quaternion), tuple(obj.scale))
-        animation = obj.animation_data
-        assigned = None if ignore_assigned or animation is None else (animation.action.name if animation.action else None)
-        tracks = [] if animation is None else [(t.name, [s.name for s in t.strips]) for t in animation.nla_tracks]
-        out[f"object {obj.name}"] = (loose, obj.mode, obj.select_get(), obj.hide_get(), assigned, tracks, obj.parent and obj.parent.name)
-        if obj.type == "ARMATURE":
-            out[f"modes {obj.name}"] = [
-                (b.name, b.rotation_mode, [c.name for c in b.constraints], tuple(b.lock_location), tuple(b.scale)) for b in obj.pose.bones
-            ]
-    for data in bpy.data.armatures:
-        rest = [(b.name, b.parent and b.parent.name, b.use_connect, [tuple(r) for r in b.matrix_local]) for b in data.bones]
-        out[f"armature {data.name}"] = (rest, data.pose_position)
-    for mesh in bpy.data.meshes:
-        points = np.empty(3 * len(mesh.vertices), dtype=np.float32)
-        mesh.vertices.foreach_get("co", points)
-        out[f"mesh {mesh.name}"] = points.tobytes()
-    for action in bpy.data.actions:
-        if action.name not in ignore_actions:
-            out[f"action {action.name}"] = keys_of(action)
-    scene, render = bpy.context.scene, bpy.context.scene.render
-    active = bpy.context.view_layer.objects.active
-    out["scene"] = (scene.frame_start, scene.frame_end, scene.frame_current, render.fps, render.fps_base, scene.unit_settings.scale_length)
-    out["active"] = active and active.name
-    out["tools"] = (scene.tool_settings.use_keyframe_insert_auto, scene.use_preview_range)
-    return {key: hashlib.sha256(repr(value).encode()).hexdigest() for key, value in out.items()}
+    """Everything of the user's that must stay, as :mod:`tests.blender.snapshot` sees it; without the tab's own settings and tables.
+
+    The pose that the playing action gives the bones does not count. ``ignore_assigned``: neither does which action plays, and what keeps
+    the one before.
+    """
+    own = [f"actions/{name}{mark}" for name in ignore_actions for mark in "/["]
+    out = {
+        path: value
+        for path, value in snapshot.snapshot().items()
+        if '["mocap"]' not in path and not path.startswith(tuple(own)) and not _POSE.match(path) and not path.endswith("/name_full")
+    }
+    del out["actions/count"]  # :func:`counts` has it
+    if ignore_assigned:
+        out = {path: value for path, value in out.items() if not _ASSIGNED.match(path)}
+    return out
+
+
+_POSE = re.compile(r"objects/[^/]+/pose/[^/]+/(location|rotation_(?!mode)|matrix|head|tail|length|center|vector|bbone_|[xyz]_axis)")
+_ASSIGNED = re.compile(r"objects/[^/]+/animation/|actions/[^/]+/use_fake_user")
 
 
 def give_action(obj: bpy.types.Object, name: str = "Old") -> bpy.types.Action:
