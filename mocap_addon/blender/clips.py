@@ -87,7 +87,7 @@ def write_clip(
         If the character file cannot be read or is another character's, a node cannot be named, or the clip cannot be written.
     """
     notes: list[str] = list(motion.notes)
-    tree = tree_of(obj, scene or bpy.context.scene) if character is None else gltf_nodes.read_tree(character)
+    tree = tree_of(obj, scene or bpy.context.scene, target) if character is None else gltf_nodes.read_tree(character)
     nodes = node_pose.match(tree, target.skeleton, obj.name)
     keyed = set(motion.bones) | set(motion.moving)
     missing = node_pose.unmatched(target.skeleton, nodes, keyed)
@@ -103,11 +103,16 @@ def write_clip(
     if motion.curves:
         notes.append(f"Curves are not written to three.js clips yet: {_listed(sorted(motion.curves))}.")
     take, scales = whole_pose(obj, target, motion)
+    carrier = _carrier(tree, nodes, obj.name, motion)
+    if carrier is None:
+        take = motion.carried(take)  # the file has no node for the armature: its root bones move as it does
     moving = {j for j in motion.moving if not target.connected[j]}
     loose = np.flatnonzero(~target.inherits_rotation & (target.skeleton.parents >= 0))
     turning = set(motion.bones) | set(loose.tolist())
+    if carrier is None and _object_moves(motion):
+        turning, moving = turning | set(target.skeleton.roots), moving | set(target.skeleton.roots)
     try:
-        tracks = threejs.node_tracks(tree, node_pose.node_motions(take, tree, nodes, turning, moving, scales))
+        tracks = threejs.node_tracks(tree, node_pose.node_motions(take, tree, nodes, turning, moving, scales, carrier))
     except FileError as error:
         raise FileError(str(error), character) from None
     renamed = {
@@ -119,12 +124,12 @@ def write_clip(
 
 
 def whole_pose(obj: bpy.types.Object, target: Target, motion: PoseMotion) -> tuple[Take, Array]:
-    """The motion with the pose that all other bones keep, and every bone's scale ``(J, 3)``.
+    """The motion with the pose that all other bones keep, and every bone's scale ``(J, 3)``; the object where it stands.
 
     Blender turns a bone that does not inherit rotation in the armature's axes, and ignores the location of a connected bone.
     """
     skeleton = target.skeleton
-    take = motion.to_take(skeleton)
+    take = replace(motion, placement=None, turning=None).to_take(skeleton)
     rotations, translations = take.local_rotations, take.local_translations
     scales = np.ones((len(skeleton), 3))
     turning, moving = set(motion.bones), set(motion.moving)
@@ -145,8 +150,24 @@ def whole_pose(obj: bpy.types.Object, target: Target, motion: PoseMotion) -> tup
     return replace(take, local_rotations=rotations, local_translations=translations), scales
 
 
-def tree_of(obj: bpy.types.Object, scene: bpy.types.Scene) -> gltf_nodes.NodeTree:
+def _object_moves(motion: PoseMotion) -> bool:
+    return motion.placement is not None or motion.turning is not None
+
+
+def _carrier(tree: gltf_nodes.NodeTree, nodes: NDArray[np.int64], name: str, motion: PoseMotion) -> node_pose.Carrier | None:
+    """The armature's node with the object's motion, where there are both."""
+    node = node_pose.armature_node(tree, nodes, name) if _object_moves(motion) else -1
+    if node < 0:
+        return None
+    count = len(motion.times)
+    placement = np.zeros((count, 3)) if motion.placement is None else motion.placement
+    return node_pose.Carrier(node, placement, quat.identity(count) if motion.turning is None else motion.turning)
+
+
+def tree_of(obj: bpy.types.Object, scene: bpy.types.Scene, target: Target | None = None) -> gltf_nodes.NodeTree:
     """The nodes that Blender's exporter writes for an armature in its rest position, below the objects it is parented to.
+
+    The armature stands where ``target`` has it, without the way that an action carries it; without that, where it is now.
 
     Other objects of the scene are left out; one that has a bone's name could take it (give :func:`write_clip` the exported file then).
     """
@@ -164,7 +185,12 @@ def tree_of(obj: bpy.types.Object, scene: bpy.types.Scene) -> gltf_nodes.NodeTre
     graph = bpy.context.evaluated_depsgraph_get()
     above, at = np.eye(4), None
     for one in reversed(chain):
-        world = _C @ np.array(one.evaluated_get(graph).matrix_world, dtype=np.float64) @ _C.T
+        world = np.array(one.evaluated_get(graph).matrix_world, dtype=np.float64)
+        if one == obj and target is not None:
+            unit = float(scene.unit_settings.scale_length)
+            world[:3, :3] = quat.to_matrix(target.object_rotation) * (target.metres_per_unit / unit)
+            world[:3, 3] = target.origin / unit
+        world = _C @ world @ _C.T
         at = add(one.name, np.linalg.inv(above) @ world, at)
         above = world
     stack = [(bone, at) for bone in reversed([b for b in obj.data.bones if b.parent is None])]

@@ -60,6 +60,15 @@ class NodeMotion:
     metres: float
 
 
+@dataclass(frozen=True, eq=False)
+class Carrier:
+    """The node that an armature's bones hang on, moved away from its place: ``placement (F, 3)`` in metres, ``turning (F, 4)``, Z up."""
+
+    node: int
+    placement: Array
+    turning: Array
+
+
 def match(tree: NodeTree, skeleton: Skeleton, object_name: str = "") -> NDArray[np.int64]:
     """(J,): for each joint its node, -1 where the file has none.
 
@@ -93,6 +102,15 @@ def match(tree: NodeTree, skeleton: Skeleton, object_name: str = "") -> NDArray[
     return out
 
 
+def armature_node(tree: NodeTree, nodes: NDArray[np.int64], object_name: str) -> int:
+    """The node of the armature called ``object_name`` on which all root bones hang; -1 where there is none, or none that can be reached."""
+    bones = {int(n) for n in nodes if n >= 0}
+    above = {int(tree.parents[n]) for n in bones if not bones & set(tree.ancestors(n))}
+    node = above.pop() if len(above) == 1 else _NO_BONE
+    known = node >= 0 and tree.names[node] in (object_name, _without_number(object_name))
+    return node if known and bool(tree.found[node]) else _NO_BONE
+
+
 def node_motions(
     take: Take,
     tree: NodeTree,
@@ -100,6 +118,7 @@ def node_motions(
     turning: Collection[int],
     moving: Collection[int],
     scales: Array | None = None,
+    carrier: Carrier | None = None,
 ) -> list[NodeMotion]:
     """The motion of a character's nodes.
 
@@ -116,18 +135,22 @@ def node_motions(
         get a constant one only where the file has their node elsewhere.
     scales : (J, 3) array, optional
         Scales that joints keep.
+    carrier : Carrier, optional
+        The armature's node where it moves too.
 
     Returns
     -------
     list of NodeMotion
-        In the order of the joints, those with at least one track.
+        In the order of the joints, those with at least one track; the carrier's last.
 
     Raises
     ------
     FileError
         If the file's bones have other axes than the take's, or an uneven scale stands above a bone.
     """
-    return _Walk(take, tree, nodes, set(turning), set(moving), scales).run()
+    walk = _Walk(take, tree, nodes, set(turning), set(moving), scales)
+    out = walk.run()
+    return out if carrier is None else [*out, walk.carried(carrier)]
 
 
 class _Walk:
@@ -148,6 +171,18 @@ class _Walk:
         self.enlarged = self._enlarged()
         out = [self._node(n) for n in sorted(self.bone_of, key=lambda n: self.bone_of[n])]
         return [m for m in out if not (m.rotations is None and m.translations is None and m.scale is None)]
+
+    def carried(self, carrier: Carrier) -> NodeMotion:
+        """The armature's node: turned about where the file has it, and moved."""
+        parent, here = int(self.tree.parents[carrier.node]), self.tree.global_matrices[carrier.node]
+        q = quat.mul(quat.mul(quat.mul(TO_GLTF, carrier.turning), quat.inv(TO_GLTF)), _rotation_of(here))
+        t = here[:3, 3] + self.enlarged * quat.rotate(TO_GLTF, carrier.placement)
+        unit = 1.0
+        if parent >= 0:
+            unit = _even_scale(self.tree.global_matrices[parent], self.tree.names[carrier.node])
+            undo: Array = np.asarray(np.linalg.inv(self.tree.global_matrices[parent]), dtype=np.float64)
+            q, t = quat.mul(_rotation_of(undo), q), t @ undo[:3, :3].T + undo[:3, 3]
+        return NodeMotion(carrier.node, _NO_BONE, q, t, None, unit)
 
     def _above(self, node: int) -> int:
         """The nearest node above that a bone stands for, or -1."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -83,6 +84,25 @@ def key(obj: bpy.types.Object, target: armature.Target, motion: PoseMotion, firs
         for f, place in enumerate(target.bone_locations(j, motion.locations[:, k])):
             pose.location = place
             pose.keyframe_insert("location", frame=first + f)
+
+
+def carried_by_the_object(obj: bpy.types.Object, motion: PoseMotion) -> PoseMotion:
+    """The motion with a way and turns of the object on top, which are keyed on it with Blender's own calls, from frame 1 on."""
+    phase = np.linspace(0.0, 1.0, FRAMES)
+    placement = np.stack([1.5 * phase, np.sin(4 * phase), 0.1 * np.cos(7 * phase)], axis=1)
+    axis = np.array([0.2, -0.1, 1.0]) / np.linalg.norm([0.2, -0.1, 1.0])
+    turning = quat.from_axis_angle(axis, 3.0 * phase)
+    stands = obj.matrix_world.copy()
+    origin = stands.to_translation()
+    for f in range(FRAMES):
+        about = mathutils.Matrix.Rotation(3.0 * phase[f], 4, mathutils.Vector(axis))
+        moved = (
+            mathutils.Matrix.Translation(mathutils.Vector(placement[f]) + origin) @ about @ mathutils.Matrix.Translation(-origin) @ stands
+        )
+        obj.matrix_world = moved
+        obj.keyframe_insert("location", frame=1 + f)
+        obj.keyframe_insert(f"rotation_{'quaternion' if obj.rotation_mode == 'QUATERNION' else 'euler'}", frame=1 + f)
+    return replace(motion, placement=placement, turning=turning)
 
 
 def evaluated(obj: bpy.types.Object, first: int = 1) -> list[dict[str, np.ndarray]]:
@@ -193,6 +213,35 @@ def test_moved_turned_scaled_parented_object(tmp_path, file, hips, known):
     key(obj, target, motion)
     facts = clips.write_clip(tmp_path / "clip.json", obj, target, motion, character=exported if known else None)
     assert compare(exported, facts.path, evaluated(obj), seconds)["places"] < LIMIT
+
+
+@pytest.mark.parametrize("case", ["original", "exported", "file unknown", "armature removed", "parented", "other name"])
+@pytest.mark.parametrize(("file", "hips"), [METRES, CENTIMETRES, VRM], ids=["metres", "scale001", "vrm"])
+def test_motion_of_the_object_is_in_its_node(tmp_path, file, hips, case):
+    """The armature's node gets tracks of its own; where the file has none, the root bones move instead."""
+    seconds = set_rate("30")
+    obj = bring(file)
+    if case == "parented":
+        above = bpy.data.objects.new("Above", None)
+        bpy.context.scene.collection.objects.link(above)
+        above.rotation_euler, above.location, above.scale = (0.3, -0.2, 1.1), (0.4, 3.0, 0.2), (2.0, 2.0, 2.0)
+        obj.parent = above
+        bpy.context.view_layer.update()
+    if case == "other name":
+        obj.name = "Somebody"
+    target = armature.read(obj)
+    motion = motion_for(target, hips, Fraction(30))
+    options = {"export_armature_object_remove": True} if case == "armature removed" else {}
+    exported = TARGETS / file if case in ("original", "other name") else export(tmp_path / "character.glb", **options)
+    key(obj, target, motion)
+    motion = carried_by_the_object(obj, motion)
+    poses = evaluated(obj)
+    facts = clips.write_clip(tmp_path / "clip.json", obj, target, motion, character=None if case == "file unknown" else exported)
+    result = compare(exported, facts.path, poses, seconds)
+    assert result["places"] < LIMIT
+    assert result["turns"] < 3e-4
+    own = {track for track in result["bound"] if track.split(".")[0] not in {p.name.replace(":", "") for p in obj.pose.bones}}
+    assert len(own) == (0 if case in ("armature removed", "other name") else 2)
 
 
 def test_unit_scale_of_the_scene(tmp_path):
