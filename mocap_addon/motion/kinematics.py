@@ -41,13 +41,20 @@ def global_rotations(local_rotations: Array, parents: Indices, joints: Iterable[
     return out
 
 
-def global_positions(rotations: Array, local_translations: Array, parents: Indices) -> Array:
-    """Joint places in the world, metres: ``(..., J, 3)`` from global rotations ``(..., J, 4)`` and local translations ``(..., J, 3)``."""
+def global_positions(rotations: Array, local_translations: Array, parents: Indices, joints: Iterable[int] | None = None) -> Array:
+    """Joint places in the world, metres: ``(..., J, 3)`` from global rotations ``(..., J, 4)`` and local translations ``(..., J, 3)``.
+
+    With ``joints``, these and what stands above them only; the others are left NaN.
+    """
+    needed = _closure(parents, joints)
     out = np.empty((*rotations.shape[:-1], 3), order="F")
     translations = np.broadcast_to(local_translations, out.shape)
     for j, p in enumerate(parents.tolist()):
         t = translations[..., j, :]
-        out[..., j, :] = t if p < 0 else out[..., p, :] + quat.rotate(rotations[..., p, :], t)
+        if not needed[j]:
+            out[..., j, :] = np.nan
+        else:
+            out[..., j, :] = t if p < 0 else out[..., p, :] + quat.rotate(rotations[..., p, :], t)
     return out
 
 

@@ -41,7 +41,7 @@ STANDING = 0.15
 """A body whose lowest point lies this share of its hip height or less above the origin's plane stands on it: the rest is sole and skin."""
 
 
-_SAMPLES = 200
+_SAMPLES = 120
 _THICKEST = 0.12
 
 
@@ -115,7 +115,7 @@ def sole_thickness(take: Take, bodies: Bodies) -> float:
     moving = len(take.local_translations) == take.frames
     translations = take.local_translations[picked] if moving else take.local_translations
     rotations = kinematics.global_rotations(take.local_rotations[picked], take.skeleton.parents, feet)
-    positions = kinematics.global_positions(rotations, translations, take.skeleton.parents)
+    positions = kinematics.global_positions(rotations, translations, take.skeleton.parents, feet)
     ends = positions[:, tips] + quat.rotate(rotations[:, tips], take.skeleton.ends[tips])
     height = float(np.percentile(np.nanmin(np.concatenate([positions[:, feet], ends], axis=1)[..., 2], axis=1), 5.0))
     return height if 0.0 < height <= _THICKEST * leg_length(body) else 0.0
