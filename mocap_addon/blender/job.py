@@ -258,7 +258,8 @@ def _notes(obj: bpy.types.Object, target: Target, motion: PoseMotion, take: Take
     names = target.skeleton.names
     keyed = dict.fromkeys((*motion.moving, *motion.bones))
     above = {joint: None for bone in keyed for joint in target.skeleton.ancestors(bone) if joint not in keyed}
-    notes = state.bone_notes(obj, [names[joint] for joint in keyed], [names[joint] for joint in above])
+    moving = [names[joint] for joint in motion.moving]
+    notes = state.bone_notes(obj, [names[joint] for joint in keyed], [names[joint] for joint in above], moving)
     for k, joint in enumerate(motion.moving):
         if target.connected[joint] and abs(motion.locations[:, k]).max() > 1e-4:
             name = target.skeleton.names[joint]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import bpy
 
@@ -12,6 +12,7 @@ from . import compat
 from .recipes import place_of
 
 _BONE_PATH = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\.(\w+)')
+_PLACING = ("location", "rotation", "scale", "delta_")
 _NAMED = 5
 _KEYED = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle")
 
@@ -33,8 +34,8 @@ def object_notes(obj: bpy.types.Object, scale: float) -> list[str]:
     return out
 
 
-def bone_notes(obj: bpy.types.Object, keyed: Iterable[str], above: Iterable[str] = ()) -> list[str]:
-    """What acts on the bones that get keys, and on those ``above`` them without keys, which carry them."""
+def bone_notes(obj: bpy.types.Object, keyed: Iterable[str], above: Iterable[str] = (), moving: Collection[str] = ()) -> list[str]:
+    """What acts on the bones that get keys (those ``moving`` also for their location), and on those ``above`` them without keys."""
     poses = [pose for name in keyed if (pose := obj.pose.bones.get(name)) is not None]
     out: list[str] = []
 
@@ -53,6 +54,7 @@ def bone_notes(obj: bpy.types.Object, keyed: Iterable[str], above: Iterable[str]
         [f"{p.name} ({kinds})" for p in poses if p.name not in ruled and (kinds := ", ".join(c.name for c in p.constraints if _acts(c)))],
     )
     named("Locks do not hold keys back; locked rotation at: {}.", [p.name for p in poses if any(p.lock_rotation)])
+    named("Locks do not hold keys back; locked location at: {}.", [p.name for p in poses if p.name in moving and any(p.lock_location)])
     moved = _animated(obj)
     named(
         "Bones scaled in the current pose stay scaled: {}.",
@@ -115,9 +117,13 @@ def _animated(obj: bpy.types.Object) -> set[tuple[str, str]]:
 
 
 def _moves(obj: bpy.types.Object) -> bool:
-    """Whether the assigned action moves the object as a whole, other than by the hips' travel that an action of ours gives it."""
+    """Whether drivers or the assigned action move the object as a whole, other than by the travel that an action of ours gives it."""
     animation = obj.animation_data
-    if animation is None or animation.action is None:
+    if animation is None:
+        return False
+    if any(driver.data_path.startswith(_PLACING) for driver in animation.drivers):
+        return True
+    if animation.action is None:
         return False
     place = place_of(animation.action)
     turned = place is not None and place.rotation is not None

@@ -198,6 +198,20 @@ def test_12_hips_with_the_connect_flag_but_no_parent(truth):
     assert_walks(obj, truth)
 
 
+@pytest.mark.parametrize("axes", [(True, True, True), (True, True, False)])
+def test_12_locked_hips(truth, axes):
+    """R: detect lock flags on a bone that must move, say so. T: all axes locked: the bone above moves; some: keys work, a note says so."""
+    obj = character()
+    obj.pose.bones["pelvis"].lock_location = axes
+    before = snapshot()
+    result = retarget(obj)
+    assert beside_the_retarget(before, obj, result.action) == []
+    words = ("locked location, so", "Root") if all(axes) else ("Locks do not hold keys back; locked location", "pelvis")
+    assert any(words[0] in note and words[1] in note for note in result.notes)
+    assert [result.target.skeleton.names[j] for j in result.motion.moving] == ["Root" if all(axes) else "pelvis"]
+    assert_walks(obj, truth)
+
+
 @pytest.mark.parametrize("how", ["plain", "turned and scaled", "parented"])
 def test_12_with_nothing_above_that_moves_the_object_walks(truth, how):
     """R: else route to the object. T: hips connected to a locked root; the object turned, scaled, parented to a turned empty."""

@@ -211,6 +211,9 @@ def test_a_constrained_character_whose_hips_cannot_move_says_so():
     notes = retarget(obj).notes
     assert any("the object itself is moved" in note for note in notes)
     assert any("animated or constrained" in note for note in notes)
+    obj.constraints.clear()
+    obj.driver_add("location", 0).driver.expression = "1.0"
+    assert any("animated or constrained" in note for note in retarget(obj).notes)
 
 
 def with_strip(obj: bpy.types.Object) -> bpy.types.NlaStrip:
