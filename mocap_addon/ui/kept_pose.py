@@ -13,12 +13,13 @@ import bpy
 import numpy as np
 
 _CHANNELS = (("location", 3), ("rotation_quaternion", 4), ("rotation_euler", 3), ("rotation_axis_angle", 4), ("scale", 3))
+_PLACE = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle")
 
 
 def kept(obj: bpy.types.Object, frame: float) -> str:
     """The object's pose and place as text, and the scene frame it was on."""
     bones = obj.pose.bones
-    out: dict[str, object] = {"frame": frame, "object": list(obj.location), "bones": bones.keys()}
+    out: dict[str, object] = {"frame": frame, "object": {name: list(getattr(obj, name)) for name in _PLACE}, "bones": bones.keys()}
     for name, width in _CHANNELS:
         values = np.empty(width * len(bones), dtype=np.float32)
         bones.foreach_get(name, values)
@@ -49,6 +50,7 @@ def put_back(obj: bpy.types.Object, text: str, frame: float | None, *, place: bo
                 for name, values in arrays.items():
                     setattr(bone, name, values[i])
     if place:
-        obj.location = stored["object"]
+        for name, values in stored["object"].items():
+            setattr(obj, name, values)
     # A tag for the bones alone leaves the curves unread; with TIME they are evaluated at the present frame.
     obj.update_tag(refresh={"OBJECT", "DATA"} if frame in (None, stored["frame"]) else {"OBJECT", "DATA", "TIME"})

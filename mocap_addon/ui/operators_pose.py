@@ -99,6 +99,7 @@ class MOCAP_OT_edit_reference_pose(_OnTakeAndTable, bpy.types.Operator):
         if done == {"FINISHED"} and context.mode == "OBJECT" and obj.visible_get():  # a person wants to turn bones now
             context.view_layer.objects.active = obj
             bpy.ops.object.mode_set(mode="POSE")
+            _in_pose_mode.add(obj.session_uid)
         return done
 
     def execute(self, context: bpy.types.Context) -> set[str]:
@@ -111,7 +112,20 @@ class MOCAP_OT_edit_reference_pose(_OnTakeAndTable, bpy.types.Operator):
         return {"FINISHED"}
 
 
+_in_pose_mode: set[int] = set()
+"""Characters that Edit Reference Pose brought into Pose Mode: Apply and Cancel take them out again."""
+
+
 class _InReferencePose(_OnTakeAndTable):
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
+        obj = characters.of(context)
+        done = self.execute(context)
+        if done == {"FINISHED"} and obj.session_uid in _in_pose_mode:
+            _in_pose_mode.discard(obj.session_uid)
+            if context.mode == "POSE" and context.object == obj:
+                bpy.ops.object.mode_set(mode="OBJECT")
+        return done
+
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
         obj = characters.of(context)

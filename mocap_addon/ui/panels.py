@@ -169,6 +169,8 @@ class MOCAP_PT_bones(_Tab, bpy.types.Panel):
         layout.operator("mocap.preview", icon="HIDE_OFF", depress=preview.shown_on(obj))
         if preview.problem(obj):
             paragraph(layout, context, preview.problem(obj), "ERROR")
+        if not table_sync.suits_take(obj, takes.joint_names(context.scene)):
+            paragraph(layout, context, "Matched to another take. Match again, or press Retarget, which does it.", "INFO")
         facts = table_sync.about(obj)
         for note in list(facts.get("notes", ()))[:MOST_NOTES]:
             paragraph(layout, context, str(note), "INFO")
@@ -254,7 +256,7 @@ class MOCAP_PT_reference_pose(_Tab, bpy.types.Panel):
         row = layout.row(align=True)
         row.operator("mocap.use_frame", icon="TIME")
         if settings.reference == "FRAME":
-            fact(layout, context, "Compared In", f"recorded frame {settings.reference_frame}")
+            fact(layout, context, "Compared", f"in recorded frame {settings.reference_frame}")
 
 
 class MOCAP_PT_retarget(_Tab, bpy.types.Panel):

@@ -16,8 +16,9 @@ import bpy
 import numpy as np
 
 from .. import retarget
-from ..blender import channels
+from ..blender import channels, compat, recipes
 from ..blender.armature import Target
+from ..motion import quat
 from ..motion.errors import MocapError
 from ..motion.take import Take
 from ..retarget.mask import Mask, part_of
@@ -135,7 +136,34 @@ def motion_at(scene: bpy.types.Scene, obj: bpy.types.Object, table: CorrectionTa
     found = fitting.fit(obj, take, table, options.reference_frame)
     one = sample(take, settings.seconds_at(scene, frame))
     motion = retarget.retarget(one, table, found.target.skeleton, found.options(options, body.adjustments(obj, scene)))
-    return _masked(motion, found, options.mask, frame)
+    return _masked(_at_rest_above(obj, motion, found), found, options.mask, frame)
+
+
+def _at_rest_above(obj: bpy.types.Object, motion: PoseMotion, found: Fitting) -> PoseMotion:
+    """The motion, and rest for what carries the hips in the assigned action: in a preview the hips carry themselves."""
+    animation = obj.animation_data
+    if animation is None or animation.action is None:
+        return motion
+    skeleton, hips = found.target.skeleton, found.bodies.target.pose.one("hips")
+    names = {channels.bone_path(skeleton.names[j]): j for j in (skeleton.ancestors(hips) if hips is not None else ())}
+    paths = {curve.data_path.rpartition(".")[0] for curve in compat.moving_curves(animation)}
+    above = [j for path, j in names.items() if path in paths and j not in motion.bones]
+    still = [j for j in above if j not in motion.moving]
+    if above:
+        count = len(motion.times)
+        motion = replace(
+            motion,
+            bones=(*motion.bones, *above),
+            rotations=np.concatenate([motion.rotations, quat.identity((count, len(above)))], axis=1),
+            moving=(*motion.moving, *still),
+            locations=np.concatenate([motion.locations, np.zeros((count, len(still), 3))], axis=1),
+        )
+    place = recipes.place_of(animation.action)
+    if place is not None and motion.placement is None:
+        motion = replace(motion, placement=np.zeros((len(motion.times), 3)))
+    if place is not None and place.rotation is not None and motion.turning is None:
+        motion = replace(motion, turning=quat.identity(len(motion.times)))
+    return motion
 
 
 def _masked(motion: PoseMotion, found: Fitting, mask: Mask, frame: float) -> PoseMotion:
@@ -154,6 +182,7 @@ def _masked(motion: PoseMotion, found: Fitting, mask: Mask, frame: float) -> Pos
         moving=tuple(motion.moving[m] for m in moving),
         locations=motion.locations[:, moving],
         placement=motion.placement if show and "hips" in mask.parts else None,
+        turning=motion.turning if show and "hips" in mask.parts else None,
     )
 
 
@@ -180,8 +209,9 @@ def write_pose(obj: bpy.types.Object, target: Target, motion: PoseMotion) -> Non
     """The first sample onto the pose bones, and onto the object where it carries them."""
     bones = obj.pose.bones
     for channel in channels.pose_channels(target, motion):
-        if channel.group == channels.OBJECT_GROUP and channel.path == "location":
-            obj.location, obj.mocap.kept_place = channel.values[0], True
+        if channel.group == channels.OBJECT_GROUP and "." not in channel.path:
+            setattr(obj, channel.path, channel.values[0])
+            obj.mocap.kept_place = True
         else:
             setattr(bones[channel.group], channel.path.rpartition(".")[2], channel.values[0])
 

@@ -135,6 +135,12 @@ def strangers(table: CorrectionTable, joints: Collection[str], bones: Collection
     return list(sources), list(targets)
 
 
+def suits_take(obj: bpy.types.Object, joints: Collection[str]) -> bool:
+    """Whether the take has every bone that the rows follow; True as long as no take is known."""
+    have = set(joints)
+    return not have or all(name in have for row in obj.mocap.rows if row.sources for name in sources_of(row))
+
+
 def sources_of(row: MocapRow) -> list[str]:
     """The bones of the take that the row follows."""
     return json.loads(row.sources or "[]")

@@ -210,3 +210,41 @@ def test_an_edit_without_preview_is_as_quick(ready):
         spent.append(time.thread_time() - start)
     assert np.median(spent) < 0.010
     takes.forget_all()
+
+
+@pytest.mark.parametrize("destination", ["BONE", "OBJECT"])
+def test_a_character_that_walks_by_its_root_does_not_walk_twice(ready, destination):
+    """The action moves the root; the preview shows the same pose in the same place."""
+    panel = bpy.context.scene.mocap
+    panel.root_destination = destination
+    assert press_retarget() == {"FINISHED"}
+    bpy.context.scene.frame_set(FRAME)
+    turned, placed, own = shown(ready), places(ready), tuple(ready.location)
+    bpy.ops.mocap.preview()
+    assert apart(turned, shown(ready)) < 0.02
+    np.testing.assert_allclose(placed, places(ready), atol=2e-4)
+    bpy.context.scene.frame_set(FRAME + 9)
+    bpy.ops.mocap.preview()
+    bpy.context.scene.frame_set(FRAME)
+    assert apart(turned, shown(ready)) < 0.02
+    np.testing.assert_allclose(placed, places(ready), atol=2e-4)
+    np.testing.assert_allclose(ready.location, own, atol=1e-5)
+
+
+def test_a_redo_of_two_thousand_frames(character, walk, tmp_path):
+    """A change in the redo panel: the take is in memory, and all of it is made and written again."""
+    with open(walk, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("Frame Time")) + 1
+    path = tmp_path / "long.bvh"
+    path.write_text("\n".join([*lines[:first], *(lines[first:] * 6)[:2000]]).replace("Frames: 343", "Frames: 2000") + "\n")
+    bpy.context.scene.render.fps = 120
+    bpy.ops.mocap.retarget(filepath=str(path))
+    spent = []
+    for k in range(5):
+        start = time.thread_time()
+        assert bpy.ops.mocap.retarget(filepath=str(path), travel_auto=False, travel=1.0 + 0.1 * k) == {"FINISHED"}
+        spent.append(time.thread_time() - start)
+    assert character.animation_data.action.frame_range[1] == 2000.0
+    print(f"median {1e3 * np.median(spent):.0f} ms")
+    assert np.median(spent) < 0.1
