@@ -12,6 +12,11 @@ from typing import Literal, NoReturn
 
 FORMATS: tuple[str, ...] = ("blend", "threejs", "bvh")
 AXES: tuple[str, ...] = ("x", "y", "z", "-x", "-y", "-z")
+ROOT_SOURCES: tuple[str, ...] = ("hips", "root", "object")
+ROOTS: tuple[str, ...] = ("hips", "bone", "object", "in-place")
+HEADINGS: tuple[str, ...] = ("root", "hips")
+HEIGHTS: tuple[str, ...] = ("scaled", "keep", "ground")
+ORIGINS: tuple[str, ...] = ("keep", "first", "first-heading")
 UNITS: dict[str, float] = {"m": 1.0, "dm": 0.1, "cm": 0.01, "mm": 0.001, "inch": 0.0254, "foot": 0.3048}
 """Names of units and their length in metres."""
 
@@ -133,6 +138,7 @@ def _add_convert(verbs: argparse._SubParsersAction[_Parser]) -> None:
         help="what the take's rotations are counted from: its rest pose where that is a body, else a T-pose found in the take or in its "
         "motion (auto, the default); its rest pose whatever it looks like; or its frame N (the first is 0)",
     )
+    _add_root(p)
     _add_reading(p)
     p.add_argument(
         "--formats",
@@ -143,6 +149,49 @@ def _add_convert(verbs: argparse._SubParsersAction[_Parser]) -> None:
     )
     p.add_argument("--json", action="store_true", help="one JSON object a take, one a line, and nothing else on standard output")
     p.add_argument("--verbose", action="store_true", help="show what Blender says while it works (on standard error)")
+
+
+def _add_root(p: argparse.ArgumentParser) -> None:
+    group = p.add_argument_group("root motion: who carries the character over the ground")
+    group.add_argument(
+        "--root",
+        choices=ROOTS,
+        default="hips",
+        help="hips: as recorded (the default); bone: the root bone above the hips; object: the armature object; in-place: nobody, "
+        "the character stays where it is",
+    )
+    group.add_argument(
+        "--root-axes", type=_axes, default="xy", metavar="AXES", help="which axes of the world go with it: letters of xyz, or none (xy)"
+    )
+    group.add_argument(
+        "--heading", choices=HEADINGS, default="root", help="who turns: the root, the hips keeping sway and lean (the default), or the hips"
+    )
+    group.add_argument(
+        "--root-source",
+        choices=ROOT_SOURCES,
+        default="hips",
+        help="whose way it is: the hips' (the default), that of the take's own root joint, or that of its topmost joint",
+    )
+    group.add_argument(
+        "--root-smoothing",
+        type=_seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="sways shorter than this stay in the hips; 0, the default: the root follows every sway",
+    )
+    group.add_argument(
+        "--height",
+        choices=HEIGHTS,
+        default="scaled",
+        help="heights scaled like the way walked (the default), kept as recorded, or shifted so that standing feet are on the ground",
+    )
+    group.add_argument(
+        "--origin",
+        choices=ORIGINS,
+        default="keep",
+        help="where the first frame stands: keep: as recorded (the default); first: where the character does; "
+        "first-heading: facing as it does too",
+    )
 
 
 def _add_demo(verbs: argparse._SubParsersAction[_Parser]) -> None:
@@ -201,6 +250,23 @@ def _unit(text: str) -> float:
     if not 1e-6 <= metres <= 1e6:
         raise argparse.ArgumentTypeError(f'"{text}" is not a unit of length; write {", ".join(UNITS)} or its metres, such as 0.01')
     return metres
+
+
+def _axes(text: str) -> str:
+    axes = "" if text.lower() == "none" else text.lower().replace(",", "")
+    if set(axes) - set("xyz") or (not axes and text.lower() != "none"):
+        raise argparse.ArgumentTypeError(f'"{text}" are no axes; write letters of xyz, or none')
+    return "".join(axis for axis in "xyz" if axis in axes)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 <= seconds < 1e4:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number of seconds, such as 0.5')
+    return seconds
 
 
 def _formats(text: str) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from .output import Output
 if TYPE_CHECKING:
     from ..blender.job import JobResult
     from ..motion.take import Take
+    from ..retarget.root_motion import RootMotion
     from ..rig.table import CorrectionTable
     from .stage import Stage
 
@@ -121,7 +122,7 @@ class Converter:
         start = perf_counter()
         obj = self.stage.set(_rate(take, self.options.fps))
         ready = perf_counter()
-        result = self.stage.retarget(obj, take, self.table, self.options.reference_frame)
+        result = self.stage.retarget(obj, take, self.table, self.options.reference_frame, _root(self.options))
         done = perf_counter()
         finished = exports.Finished(obj, result, self.stage.gltf)
         files, notes = exports.write(self.options.formats, finished, self.folder, self.names.stem(take.name or path.stem))
@@ -137,6 +138,20 @@ class Converter:
         record.update(warnings=list(dict.fromkeys([*record["warnings"], *notes])), files=files)
         record["timing_s"] = {key: round(seconds, 4) for key, seconds in timing.items()}
         self.out.result(record, _lines(record, len(result.target.skeleton)))
+
+
+def _root(options: argparse.Namespace) -> RootMotion:
+    from ..retarget.root_motion import RootMotion
+
+    return RootMotion(
+        source=options.root_source,
+        destination=options.root,
+        axes=options.root_axes,
+        heading=options.heading,
+        height=options.height,
+        origin=options.origin,
+        smoothing=options.root_smoothing,
+    )
 
 
 def _rate(take: Take, wanted: Fraction | str) -> Fraction | None:

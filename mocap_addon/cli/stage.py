@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ..blender import characters, job, scenes
+from ..retarget.root_motion import AS_RECORDED, RootMotion
 
 if TYPE_CHECKING:
     import bpy
@@ -74,9 +75,16 @@ class Stage:
         """Frames a second of the scene that is set."""
         return scenes.scene_rate(scenes.current())
 
-    def retarget(self, obj: bpy.types.Object, take: Take, table: CorrectionTable | None, reference_frame: Chosen) -> JobResult:
+    def retarget(
+        self,
+        obj: bpy.types.Object,
+        take: Take,
+        table: CorrectionTable | None,
+        reference_frame: Chosen,
+        root: RootMotion = AS_RECORDED,
+    ) -> JobResult:
         """The take onto the armature, with the scene's frame range round it."""
-        result = job.retarget_onto(obj, take, table=table, options=job.JobOptions(reference_frame=reference_frame))
+        result = job.retarget_onto(obj, take, table=table, options=job.JobOptions(reference_frame=reference_frame, root=root))
         start, end = result.action.frame_range
         scenes.set_frame_range(scenes.current(), start, end)
         return replace(result, notes=tuple(dict.fromkeys((*self._notes, *result.notes))))

@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 
 from mocap_addon import cli
-from mocap_addon.cli import arguments
+from mocap_addon.cli import arguments, convert
+from mocap_addon.retarget.root_motion import CHOICES, RootMotion
 
 CONVERT = ["convert", "walk.bvh", "--character", "hero.glb", "--out", "x"]
 
@@ -38,6 +39,28 @@ def test_rates(text, rate):
     assert arguments.parse([*CONVERT, "--fps", text]).fps == rate
 
 
+def test_root_motion_and_its_defaults():
+    o = arguments.parse(
+        [*CONVERT, "--root", "bone", "--root-axes", "z,x", "--heading", "hips", "--origin", "first", "--root-smoothing", "0.5"]
+    )
+    assert (o.root, o.root_axes, o.heading, o.origin, o.root_smoothing) == ("bone", "xz", "hips", "first", 0.5)
+    assert arguments.parse([*CONVERT, "--root-axes", "none"]).root_axes == ""
+    plain = arguments.parse(CONVERT)
+    policy = convert._root(plain)
+    assert policy == RootMotion() and policy.plain
+
+
+def test_the_choices_of_root_motion_are_those_of_the_core():
+    ours = {
+        "source": arguments.ROOT_SOURCES,
+        "destination": arguments.ROOTS,
+        "heading": arguments.HEADINGS,
+        "height": arguments.HEIGHTS,
+        "origin": arguments.ORIGINS,
+    }
+    assert ours == {name: tuple(choice[0] for choice in choices) for name, choices in CHOICES.items()}
+
+
 def test_formats_are_a_list_in_a_fixed_order():
     assert arguments.parse([*CONVERT, "--formats", "bvh, blend"]).formats == ("blend", "bvh")
 
@@ -54,6 +77,12 @@ WRONG = [
     ["convert"],
     ["convert", "walk.bvh"],
     ["convert", "walk.bvh", "--character", "hero.glb"],
+    [*CONVERT, "--root", "feet"],
+    [*CONVERT, "--root-axes", "xw"],
+    [*CONVERT, "--root-axes", ""],
+    [*CONVERT, "--heading", "north"],
+    [*CONVERT, "--root-smoothing", "-1"],
+    [*CONVERT, "--root-smoothing", "nan"],
     [*CONVERT, "--fps", "0"],
     [*CONVERT, "--fps", "fast"],
     [*CONVERT, "--fps", "1/0"],
