@@ -158,7 +158,7 @@ def _assign(chosen: Playing, undo: ExitStack) -> None:
         raise RigError(f'"{obj.name}" is linked from another file, so only what it plays there can be evaluated, not another action.')
     if obj.animation_data is not None and obj.animation_data.use_tweak_mode:
         raise RigError(f'An NLA strip of "{obj.name}" is being edited; leave tweak mode (Tab in the NLA editor) first.')
-    undo.callback(_restorer(obj))
+    undo.callback(restorer(obj))
     left_behind = Channels(chosen, np.zeros(1)).left_behind if obj.animation_data else set()
     animation = obj.animation_data or obj.animation_data_create()
     animation.use_nla = False
@@ -166,7 +166,7 @@ def _assign(chosen: Playing, undo: ExitStack) -> None:
     compat.assign(animation, chosen.action, chosen.slot)
 
 
-def _restorer(obj: bpy.types.Object) -> Callable[[], None]:
+def restorer(obj: bpy.types.Object) -> Callable[[], None]:
     """What puts action, slot, NLA switch, pose and object transform back as they are now."""
     animation = obj.animation_data
     kept = None if animation is None else (animation.action, compat.assigned_slot(animation), animation.use_nla)

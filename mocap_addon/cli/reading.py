@@ -28,7 +28,7 @@ def expanded(words: Iterable[str]) -> list[Path]:
 
 
 def read(path: Path, options: argparse.Namespace | None = None, *, blender: bool = False) -> list[Take]:
-    """Every take in ``path``; :class:`MocapError` when there is none or it cannot be read. ``blender`` lets Blender read what only it can."""
+    """Every take in ``path``; :class:`MocapError` when there is none or it cannot be read. ``blender``: also what only Blender can read."""
     if blender:
         from ..blender.takes import read_takes as read_file
     else:
