@@ -10,6 +10,7 @@ import bpy
 from ..rig.roles import REQUIRED_ROLES
 from . import characters, operators_update, outdated, preview, table_sync, takes, words
 from .operators_retarget import draw_job, draw_mask, draw_reading, draw_root
+from .operators_root import MOCAP_OT_root_motion
 
 MOST_NOTES = 5
 
@@ -330,6 +331,11 @@ class MOCAP_PT_root(_Tab, bpy.types.Panel):
         self.layout.use_property_split = True
         self.layout.use_property_decorate = False
         draw_root(self.layout, context.scene.mocap)
+        if MOCAP_OT_root_motion.poll(context):
+            column = self.layout.column(align=True)
+            column.label(text="The Action There Is")
+            column.operator("mocap.root_motion", text="Set as Above").what = "SETTINGS"
+            column.operator("mocap.root_motion", text="Back into the Hips").what = "HIPS"
 
 
 class MOCAP_PT_mask(_Tab, bpy.types.Panel):

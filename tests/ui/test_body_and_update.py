@@ -197,3 +197,23 @@ def test_update_says_why_it_is_grey(character, walk):
     assert not bpy.ops.mocap.update.poll() and not bpy.ops.mocap.hand_edits.poll()
     with pytest.raises(RuntimeError, match="Retarget a take"):
         bpy.ops.mocap.update()
+
+
+def test_root_motion_of_the_action_there_is(ready):  # noqa: F811
+    scene = bpy.context.scene
+    action = retarget()
+    turned, stood = shown(ready), places(ready)
+    assert "hips" in refused(bpy.ops.mocap.root_motion)
+    scene.mocap.root_destination = "BONE"
+    assert bpy.ops.mocap.root_motion(what="SETTINGS") == {"FINISHED"}
+    assert ready.animation_data.action != action and action.name in bpy.data.actions
+    paths = {curve.data_path for curve in compat.all_curves(ready.animation_data.action)}
+    assert 'pose.bones["Root"].location' in paths
+    scene.frame_set(FRAME)
+    assert apart(turned, shown(ready)) < 0.02
+    np.testing.assert_allclose(places(ready), stood, atol=2e-4)
+    assert bpy.ops.mocap.root_motion(what="HIPS") == {"FINISHED"}
+    scene.frame_set(FRAME)
+    np.testing.assert_allclose(places(ready), stood, atol=2e-4)
+    ready.animation_data_clear()
+    assert not bpy.ops.mocap.root_motion.poll()
