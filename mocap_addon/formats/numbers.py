@@ -29,7 +29,7 @@ _ZERO, _PLUS, _MINUS, _POINT = np.uint8(48), np.uint8(43), np.uint8(45), np.uint
 _LONGEST = 4096  # bytes of one token that are looked at
 # The digits' values of the last n bytes of a little-endian word, n = 0..8; the bytes before them become leading zeros.
 _KEEP: Words = np.array([(0x0F0F0F0F0F0F0F0F << (8 * (8 - n))) & 0xFFFFFFFFFFFFFFFF for n in range(9)], dtype=np.uint64)
-_POWERS: Array = 10.0 ** np.arange(23)
+_POWERS: Array = 10.0 ** np.arange(23, dtype=np.float64)
 _MOST_DIGITS = 15  # any 15 digits are below 2**53
 _PLAIN = re.compile(rb"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][-+]?[0-9]+)?")
 

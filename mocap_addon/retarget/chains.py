@@ -67,7 +67,7 @@ def match_chain(
         return [(source_chain, "chord", 0.0)]
     at, have = middles(target, target_chain), middles(source, source_chain)
     out: list[tuple[tuple[int, ...], Rule, float]] = []
-    for u in at:
+    for u in map(float, at):
         k = int(np.searchsorted(have, u))
         if k == 0 or k == n:
             out.append(((source_chain[min(k, n - 1)],), "copy", 0.0))

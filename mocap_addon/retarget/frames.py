@@ -139,9 +139,9 @@ def snapped_heading(rotation: Array, doubt: float) -> Array:
 def _weighted_median(values: Array, weights: Array) -> float:
     order = np.argsort(values)
     values, cumulative = values[order], np.cumsum(weights[order])
-    half = 0.5 * cumulative[-1]
-    i = int(np.searchsorted(cumulative, half - 1e-12 * cumulative[-1]))
-    if abs(cumulative[i] - half) < 1e-9 * cumulative[-1] and i + 1 < len(values):
+    whole = float(cumulative[-1])
+    i = int(np.searchsorted(cumulative, (0.5 - 1e-12) * whole))
+    if abs(cumulative[i] - 0.5 * whole) < 1e-9 * whole and i + 1 < len(values):
         return 0.5 * float(values[i] + values[i + 1])
     return float(values[i])
 

@@ -49,8 +49,8 @@ class PoseMotion:
     held : frozenset of int
         Those of ``bones`` that keep one and the same rotation all the time: one key is enough.
     settings : tuple of (bone, property, value)
-        Custom properties of bones that the motion needs at a value (the switch between FK and IK); a property that starts with a full stop is
-        a path from the bone (``.constraints["IK"].influence``).
+        Custom properties of bones that the motion needs at a value (the switch between FK and IK); a property that starts with a full
+        stop is a path from the bone (``.constraints["IK"].influence``).
     """
 
     name: str

@@ -215,7 +215,7 @@ class _Plan:
         movable = [bone for bone in self.plan if bone.row.movable]
         carrier = self._carrier(options.carrier)
         self.moving = tuple(carrier if bone.row.role == "hips" and carrier is not None else bone.joint for bone in movable)
-        self._movers: list[Callable[[Take, _Motion], Array]] = [
+        self._movers: list[Callable[[Take, BlockMotion], Array]] = [
             travel.hips(
                 target,
                 bodies,
@@ -281,7 +281,7 @@ class _Plan:
 
     def run(self, take: Take, rotations: Array, locations: Array) -> None:
         """Fill ``rotations (f, K, 4)`` and ``locations (f, M, 3)`` for a block of the take."""
-        motion = _Motion(take, self)
+        motion = BlockMotion(take, self)
         for k, bone in enumerate(self.plan):
             q = motion.relative(bone)
             np.matmul(bone.matrix, q.T, out=rotations[:, k].T)
@@ -293,7 +293,7 @@ class _Plan:
         return self._offsets[bone.joint]
 
 
-class _Motion:
+class BlockMotion:
     """One block's source rotations, computed when asked for."""
 
     def __init__(self, take: Take, plan: _Plan) -> None:

@@ -33,7 +33,7 @@ from .align import Body
 from .build import Bodies
 
 if TYPE_CHECKING:
-    from .transfer import _Motion
+    from .transfer import BlockMotion
 
 Array = NDArray[np.float64]
 
@@ -135,7 +135,7 @@ def hips(
     correction: Array,
     carrier: int | None = None,
     heights: float | None = None,
-) -> Callable[[Take, _Motion], Array]:
+) -> Callable[[Take, BlockMotion], Array]:
     """A function from a block of the take to the hips bone's locations ``(f, 3)`` (metres, in the bone's own rest frame).
 
     ``sole`` is what :func:`sole_thickness` found. ``correction (4,)`` is the hips' own: they turn about the middle between the hip joints,
@@ -155,7 +155,7 @@ def hips(
     undo_reference = quat.inv(quat.mul(a, pose.rotations[joint]))
     to_local = _to_local(target, bone, bone if carrier is None else carrier)
 
-    def run(take: Take, motion: _Motion) -> Array:
+    def run(take: Take, motion: BlockMotion) -> Array:
         turn = quat.mul(a, motion.global_rotation(joint))
         middle = quat.rotate(a, motion.global_position(joint)) + quat.rotate(turn, to_middle)
         delta = quat.mul(turn, undo_reference)
@@ -174,7 +174,7 @@ def _lift(bodies: Bodies, k: float, sole: float) -> float:
 
 def other(
     source: Skeleton, target: Skeleton, bodies: Bodies, scale: float | None, bone: int, joint: int
-) -> Callable[[Take, _Motion], Array]:
+) -> Callable[[Take, BlockMotion], Array]:
     """The same for a movable bone below the hips: how far the source joint has left its rest offset, in its parent's frame, scaled."""
     k = travel_scale(bodies) if scale is None else scale
     p_source, p_target = int(source.parents[joint]), int(target.parents[bone])
@@ -182,7 +182,7 @@ def other(
     target_parent = quat.mul(bodies.target.turn, target.rest_global_rotations[p_target] if p_target >= 0 else quat.IDENTITY)
     turn = quat.mul(quat.inv(quat.mul(target_parent, target.rest_rotations[bone])), rest_parent)
 
-    def run(take: Take, motion: _Motion) -> Array:
+    def run(take: Take, motion: BlockMotion) -> Array:
         moved = take.local_translations[:, joint] - source.rest_translations[joint]
         return np.broadcast_to(k * quat.rotate(turn, moved), (take.frames, 3))
 
