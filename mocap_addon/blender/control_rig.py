@@ -18,8 +18,12 @@ from ..rig.body import RoleBody, role_body
 from ..rig.control_sets import ControlSet, Limb, find_controls
 from ..rig.roles import RoleMap
 from ..rig.table import CorrectionTable
-from . import rig_links
+from . import own_controls, rig_links
 from .armature import Target
+from .recipes import recipe_of
+
+SWITCHED = "switched"
+"""The recipe's entry with what the settings of a motion stood at before."""
 
 Controls = Literal["auto", "deform", "fk", "ik_legs", "ik"]
 
@@ -60,6 +64,22 @@ class Puppet:
         """Motion of ``skeleton`` -> motion of the character's bones."""
         return motion if self.plan is None else to_controls(motion, self.plan)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of where the keys go."""
+        plan = self.plan
+        if plan is None:
+            return ()
+        held = sorted({{"Leg": "legs", "Arm": "arms"}[limb.part] for limb in plan.inverse}, reverse=True)
+        how = f"{' and '.join(held)} by their IK controls" if held else "joint by joint (FK)"
+        if plan.controls.name:
+            return (f"The keys are on the controls of this {plan.controls.name} rig, {how}.",)
+        return (f"The bones of this character are driven: the keys are on what drives them, {how}.",) if held or self._led else ()
+
+    @property
+    def _led(self) -> bool:
+        return self.plan is not None and any(control.bone != control.joint for control in self.plan.controls.controls)
+
 
 def puppet(
     obj: bpy.types.Object, target: Target, roles: RoleMap, choice: Controls = "auto", table: CorrectionTable | None = None
@@ -89,10 +109,26 @@ def puppet(
     return Puppet(plan.body.skeleton, plan.body.roles, None, plan)
 
 
-def fitted(table: CorrectionTable, skeleton: Skeleton) -> CorrectionTable:
+def fitted(table: CorrectionTable, puppet: Puppet) -> CorrectionTable:
     """The table without rows for bones that a body has no joints for."""
-    rows = tuple(row for row in table.rows if row.target in skeleton)
+    rows = tuple(row for row in table.rows if puppet.plan is None or row.target in puppet.skeleton)
     return table if len(rows) == len(table.rows) else replace(table, rows=rows)
+
+
+def switched(obj: bpy.types.Object, motion: PoseMotion) -> tuple[PoseMotion, list[list[object]]]:
+    """The motion with settings that the present action of ours has changed, and this one does not need, put back; and what its own settings
+    stood at before: ``[bone, property, value]`` each.
+
+    Blender keeps the last value of a property that no action moves any more: an action that turned a limb's stretching off would leave it
+    off for the next.
+    """
+    action = obj.animation_data.action if obj.animation_data else None
+    stored = (recipe_of(action) or {}).get(SWITCHED) if action is not None else None
+    before = {(str(bone), str(prop)): float(value) for bone, prop, value in stored} if isinstance(stored, list) else {}
+    wanted = {(bone, prop) for bone, prop, _ in motion.settings}
+    back = [(*key, value) for key, value in before.items() if key not in wanted and rig_links.value_of(obj, *key) is not None]
+    stood = {**{key: rig_links.value_of(obj, *key) for key in wanted}, **before}
+    return replace(motion, settings=(*motion.settings, *back)), [[*key, value] for key, value in stood.items() if value is not None]
 
 
 def _fits(table: CorrectionTable, plan: Plan) -> bool:
@@ -105,20 +141,31 @@ def plan_for(obj: bpy.types.Object, target: Target, roles: RoleMap, choice: Cont
     Raises
     ------
     TargetError
-        Controls are asked for and there are none that are known.
+        Controls are asked for and there are none.
     """
     if choice == "deform":
         return None
     found = find_controls(target.skeleton, roles)
-    if found is None:
+    known = found is not None
+    found = own_controls.find(obj, target, roles) if found is None else found
+    wanted = _IK_PARTS[choice]
+    if found is None or (wanted and not found.limbs):
         if choice == "auto":
             return None
-        raise TargetError(f'No controls of a known kind were found on "{obj.name}"; choose its bones instead.')
-    wanted = {"ik": ("Leg", "Arm"), "ik_legs": ("Leg",)}.get(choice, ())
-    limbs = [_with_solver(obj, target, limb) for limb in found.limbs]
-    inverse = tuple(limb for limb in limbs if limb.part in wanted)
-    forward = tuple(limb for limb in limbs if limb.part not in wanted)
+        raise TargetError(f'No such controls were found on "{obj.name}"; choose its bones instead.')
+    limbs = [_ready(obj, target, limb) for limb in found.limbs]
+    if known:
+        inverse = tuple(limb for limb in limbs if limb.part in wanted)
+    else:  # a limb without a switch stays as it is
+        held = [own_controls.active(obj, limb) for limb in limbs]
+        inverse = tuple(
+            limb for limb, on in zip(limbs, held, strict=True) if limb.part in wanted or (on and (choice == "auto" or not limb.fk))
+        )
+    forward = tuple(limb for limb in limbs if limb not in inverse)
     return Plan(found, _body(target, roles, found), rig_links.read(obj, target), inverse, forward)
+
+
+_IK_PARTS: dict[Controls, tuple[str, ...]] = {"auto": (), "fk": (), "deform": (), "ik_legs": ("Leg",), "ik": ("Leg", "Arm")}
 
 
 def _body(target: Target, roles: RoleMap, found: ControlSet) -> RoleBody:
@@ -127,23 +174,14 @@ def _body(target: Target, roles: RoleMap, found: ControlSet) -> RoleBody:
     return role_body(target.skeleton, roles, keep=keep, places=found.places)
 
 
-def _with_solver(obj: bpy.types.Object, target: Target, limb: Limb) -> Limb:
-    """The limb with the pole angle of its constraint, and only the settings that the rig has."""
-    have = {name: tuple(s for s in getattr(limb, name) if value_of(obj, s[0], s[1]) is not None) for name in ("fk", "ik")}
-    angle = None
-    if limb.solver is not None and limb.pole is not None:
-        pole = target.skeleton.names[limb.pole]
-        constraints = obj.pose.bones[target.skeleton.names[limb.solver]].constraints
-        angle = next((float(c.pole_angle) for c in constraints if c.type == "IK" and c.pole_subtarget == pole), None)
-    return replace(limb, pole_angle=angle, **have)
-
-
-def value_of(obj: bpy.types.Object, bone: str, prop: str) -> float | None:
-    """What a setting of a bone stands at; None where there is no such thing. ``prop`` as in :class:`PoseMotion`'s settings."""
-    pose = obj.pose.bones.get(bone)
-    if pose is None:
-        return None
-    try:
-        return float(pose.path_resolve(prop[1:] if prop.startswith(".") else f'["{bpy.utils.escape_identifier(prop)}"]'))
-    except (ValueError, TypeError):
-        return None
+def _ready(obj: bpy.types.Object, target: Target, limb: Limb) -> Limb:
+    """The limb with what its constraint says of the pole, and only the settings that the rig has."""
+    have = {name: tuple(s for s in getattr(limb, name) if rig_links.value_of(obj, s[0], s[1]) is not None) for name in ("fk", "ik")}
+    if limb.solver is None or limb.pole is None or limb.pole_angle is not None:
+        return replace(limb, **have)
+    pole = target.skeleton.names[limb.pole]
+    constraints = obj.pose.bones[target.skeleton.names[limb.solver]].constraints
+    found = next((c for c in constraints if c.type == "IK" and c.pole_subtarget == pole), None)
+    if found is None:
+        return replace(limb, **have)
+    return replace(limb, first=rig_links.bent_by(target, limb.solver, found)[-1], pole_angle=float(found.pole_angle), **have)

@@ -23,7 +23,7 @@ from ..retarget.root_motion import AS_RECORDED, RootMotion
 from ..retarget.travel import sole_thickness
 from ..rig.roles import RoleMap
 from ..rig.table import CorrectionTable
-from . import actions, armature, control_rig, existing, routing, scenes, state
+from . import actions, armature, control_check, control_rig, existing, routing, scenes, state
 from .armature import Target
 from .control_rig import Controls, Puppet
 from .existing import Existing
@@ -70,7 +70,7 @@ class JobOptions:
 
 @dataclass(frozen=True, eq=False)
 class JobResult:
-    """What came of it. ``timing`` holds seconds for ``table``, ``retarget`` and ``write``."""
+    """What came of it. ``timing`` holds seconds for ``table``, ``retarget`` and ``write``; for ``check`` where controls have the keys."""
 
     action: bpy.types.Action
     motion: PoseMotion
@@ -116,13 +116,20 @@ def retarget_onto(
         recipe=carried.recipe,
     )
     timing = {**carried.timing, "write": time.perf_counter() - started}
-    parts = carried.motion, carried.target, carried.table, carried.source_roles, carried.target_roles, carried.notes
-    return JobResult(action, *parts, timing)
+    notes = carried.notes
+    if carried.puppet.plan is not None and carried.meant is not None:
+        started = time.perf_counter()
+        frames = actions.key_frames(carried.meant.times, carried.frame_start, scenes.scene_rate(scene), None)
+        found = control_check.difference(obj, carried.target, carried.puppet.plan, carried.meant, frames)
+        notes = (*notes, *(found.sentences() if found is not None else ()))
+        timing["check"] = time.perf_counter() - started
+    return JobResult(action, carried.motion, carried.target, carried.table, carried.source_roles, carried.target_roles, notes, timing)
 
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """A take carried onto a character, before anything is written. ``timing`` holds seconds for ``table`` and ``retarget``."""
+    """A take carried onto a character, before anything is written. ``timing`` holds seconds for ``table`` and ``retarget``; ``meant`` is
+    the motion of the ``puppet``, before controls, and None where a mask mixes it with other motion."""
 
     motion: PoseMotion
     frame_start: float
@@ -133,6 +140,8 @@ class Carried:
     notes: tuple[str, ...]
     recipe: dict[str, object]
     timing: dict[str, float]
+    puppet: Puppet
+    meant: PoseMotion | None
 
 
 def carry(
@@ -169,7 +178,8 @@ def carry(
         root=options.root,
         root_joints=(source_roles.one("root"), puppet.roles.one("root")),
     )
-    motion = puppet.keys(retarget.retarget(sampled, table, puppet.skeleton, settings))
+    meant = retarget.retarget(sampled, table, puppet.skeleton, settings)
+    motion, stood = control_rig.switched(obj, puppet.keys(meant))
     timing = {"table": matched - started, "retarget": time.perf_counter() - matched}
     notes = (
         *take.notes,
@@ -178,7 +188,8 @@ def carry(
         *target_roles.notes,
         *target.notes,
         *filter(None, [routed]),
-        *_notes(obj, target, motion, take),
+        *puppet.notes,
+        *_notes(obj, target, motion, take, controls=puppet.plan is not None),
     )
     recipe = _recipe(obj, take, table, options)
     start = float(scene.frame_start if options.frame_start is None else options.frame_start)
@@ -188,10 +199,24 @@ def carry(
     if options.mask:
         roles = bodies.target.pose.roles if puppet.plan is None else puppet.plan.roles
         motion, start = _masked(obj, target, motion, roles, options.mask, under, start)
+    if stood:
+        recipe[control_rig.SWITCHED] = stood
     place = target.place(motion)
     if place is not None:
         recipe["place"] = place.as_dict()
-    return Carried(motion, start, target, table, source_roles, target_roles, tuple(dict.fromkeys(notes)), recipe, timing)
+    return Carried(
+        motion,
+        start,
+        target,
+        table,
+        source_roles,
+        target_roles,
+        tuple(dict.fromkeys(notes)),
+        recipe,
+        timing,
+        puppet,
+        None if options.mask else meant,
+    )
 
 
 def _masked(
@@ -236,7 +261,7 @@ def _table(
     reference = source_reference(take, reference_frame)
     axes, skeleton = target.object_rotation, puppet.skeleton
     if table is not None:
-        table = table if puppet.plan is None else control_rig.fitted(table, skeleton)
+        table = control_rig.fitted(table, puppet)
         roles = (source_roles, puppet.roles)
         bodies = bodies_of(table, take.skeleton, skeleton, reference=reference, target_axes=axes, roles=roles)
         return retarget.measured(table, take.skeleton, skeleton, bodies=bodies), bodies
@@ -254,12 +279,12 @@ def _rate(options: JobOptions, take: Take, scene: bpy.types.Scene) -> Fraction |
     return rate
 
 
-def _notes(obj: bpy.types.Object, target: Target, motion: PoseMotion, take: Take) -> list[str]:
+def _notes(obj: bpy.types.Object, target: Target, motion: PoseMotion, take: Take, *, controls: bool) -> list[str]:
     names = target.skeleton.names
     keyed = dict.fromkeys((*motion.moving, *motion.bones))
     above = {joint: None for bone in keyed for joint in target.skeleton.ancestors(bone) if joint not in keyed}
     moving = [names[joint] for joint in motion.moving]
-    notes = state.bone_notes(obj, [names[joint] for joint in keyed], [names[joint] for joint in above], moving)
+    notes = state.bone_notes(obj, [names[joint] for joint in keyed], [names[joint] for joint in above], moving, controls=controls)
     for k, joint in enumerate(motion.moving):
         if target.connected[joint] and abs(motion.locations[:, k]).max() > 1e-4:
             name = target.skeleton.names[joint]

@@ -37,6 +37,30 @@ def own_target(obj: bpy.types.Object, constraint: bpy.types.Constraint) -> str:
     return str(constraint.subtarget) if same else ""
 
 
+def bent_by(target: Target, owner: int, constraint: bpy.types.Constraint) -> list[int]:
+    """The bones that an inverse kinematics constraint on ``owner`` bends, from the tip on."""
+    above = target.skeleton.ancestors(owner)
+    chain = [owner, *above] if constraint.use_tail else above
+    return chain[: constraint.chain_count or len(chain)]
+
+
+def pole_of(obj: bpy.types.Object, constraint: bpy.types.Constraint) -> str:
+    """The bone of the same rig that is the constraint's pole; empty when there is none."""
+    pole = constraint.pole_target
+    return str(constraint.pole_subtarget) if pole is not None and pole.original == obj.original else ""
+
+
+def value_of(obj: bpy.types.Object, bone: str, prop: str) -> float | None:
+    """What a setting of a bone stands at; None where there is no such thing. ``prop`` as in :class:`PoseMotion`'s settings."""
+    pose = obj.pose.bones.get(bone)
+    if pose is None:
+        return None
+    try:
+        return float(pose.path_resolve(prop[1:] if prop.startswith(".") else f'["{bpy.utils.escape_identifier(prop)}"]'))
+    except (ValueError, TypeError):
+        return None
+
+
 def _link(obj: bpy.types.Object, c: bpy.types.Constraint, target: Target) -> Link | None:
     if not acts(c):
         return None

@@ -34,8 +34,13 @@ def object_notes(obj: bpy.types.Object, scale: float) -> list[str]:
     return out
 
 
-def bone_notes(obj: bpy.types.Object, keyed: Iterable[str], above: Iterable[str] = (), moving: Collection[str] = ()) -> list[str]:
-    """What acts on the bones that get keys (those ``moving`` also for their location), and on those ``above`` them without keys."""
+def bone_notes(
+    obj: bpy.types.Object, keyed: Iterable[str], above: Iterable[str] = (), moving: Collection[str] = (), *, controls: bool = False
+) -> list[str]:
+    """What acts on the bones that get keys (those ``moving`` also for their location), and on those ``above`` them without keys.
+
+    What constraints make of ``controls`` is known, and left out.
+    """
     poses = [pose for name in keyed if (pose := obj.pose.bones.get(name)) is not None]
     out: list[str] = []
 
@@ -45,13 +50,14 @@ def bone_notes(obj: bpy.types.Object, keyed: Iterable[str], above: Iterable[str]
             out.append(sentence.format(", ".join(names[:_NAMED]) + more))
 
     ruled = _ruled(obj)
+    free = [] if controls else poses
     named(
         "Constraints decide the rotation, whatever its keys say, at: {}; mute them to see the motion.",
-        [f"{p.name} ({ruled[p.name]})" for p in poses if p.name in ruled],
+        [f"{p.name} ({ruled[p.name]})" for p in free if p.name in ruled],
     )
     named(
         "Constraints act on top of the motion at: {}.",
-        [f"{p.name} ({kinds})" for p in poses if p.name not in ruled and (kinds := ", ".join(c.name for c in p.constraints if _acts(c)))],
+        [f"{p.name} ({kinds})" for p in free if p.name not in ruled and (kinds := ", ".join(c.name for c in p.constraints if _acts(c)))],
     )
     named("Locks do not hold keys back; locked rotation at: {}.", [p.name for p in poses if any(p.lock_rotation)])
     named("Locks do not hold keys back; locked location at: {}.", [p.name for p in poses if p.name in moving and any(p.lock_location)])

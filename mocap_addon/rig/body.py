@@ -96,8 +96,12 @@ def _parent(skeleton: Skeleton, chains: Mapping[str, tuple[int, ...]], role: str
     """What a joint hangs on: where the rig has it below a joint that a body allows, that one; else the outermost that is allowed."""
     side = next((s for s in SIDES if role.startswith(s)), "")
     allowed: list[int] = []
-    for part in _ABOVE[role.removeprefix(side)]:
-        allowed += reversed(chains.get(part, ()) or chains.get(f"{side}{part}", ()))
+    wanted = list(_ABOVE[role.removeprefix(side)])
+    for part in wanted:
+        found = chains.get(part) or chains.get(f"{side}{part}")
+        allowed += reversed(found or ())
+        if not found:  # a body without hands: its fingers hang on the forearms
+            wanted += [above for above in _ABOVE[part] if above not in wanted]
     real = next((j for j in skeleton.ancestors(joint) if j in allowed), None)
     return real if real is not None else (allowed[0] if allowed else -1)
 

@@ -45,6 +45,10 @@ class Control:
         That bone's role.
     moves : bool
         Whether its location is keyed too.
+    turns : bool
+        Whether its rotation is keyed.
+    copied : bool
+        The deform bone stands as the control stands; else it only turns away from rest as the control does.
     carries : "head", "below" or "joint"
         With ``moves``, which point goes where the body has it: the control's own head as if it were fixed to the deform bone; the head of
         the control that hangs on it; the deform bone's own head.
@@ -55,6 +59,8 @@ class Control:
     role: str
     moves: bool = False
     carries: Carries = "head"
+    turns: bool = True
+    copied: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,14 +71,20 @@ class Limb:
     ----------
     side : "left" or "right"
     part : "Arm" or "Leg"
-    target, pole, solver, heel, toe : int or None
-        The controls; ``solver`` is the bone with the constraint.
+    target, pole, heel, toe : int or None
+        The controls.
+    solver, first : int or None
+        The bone with the constraint, and the first of those that it bends.
     fk, ik : tuple of (bone, property, value)
         What switches the limb to forward and to inverse kinematics.
     pole_angle : float or None
         Radians, of the constraint.
     tip : int or None
         The bone whose end the solver brings to the target; None: the foot (or hand) itself.
+    keeps : tuple of str
+        Roles of the limb whose own controls stay in use.
+    copied : bool
+        The foot (or hand) stands as the target stands (:class:`Control`).
     """
 
     side: str
@@ -84,8 +96,11 @@ class Limb:
     toe: int | None = None
     fk: tuple[Setting, ...] = ()
     ik: tuple[Setting, ...] = ()
+    first: int | None = None
     pole_angle: float | None = None
     tip: int | None = None
+    keeps: tuple[str, ...] = ()
+    copied: bool = False
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -141,7 +141,7 @@ def _detached_feet(skeleton: Skeleton, claims: Claims, one: dict[str, int], sure
             if part == "Foot":
                 parent = int(skeleton.parents[found[0]])
                 where = f'on "{skeleton.names[parent]}"' if parent >= 0 else "on nothing"
-                notes.append(f'The foot "{skeleton.names[found[0]]}" hangs {where}, not on the leg; it needs location keys.')
+                notes.append(f'The foot "{skeleton.names[found[0]]}" hangs {where}, not on the leg.')
 
 
 def _complete(

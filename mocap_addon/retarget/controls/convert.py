@@ -23,7 +23,7 @@ from ...rig.body import RoleBody
 from ...rig.control_sets import Control, ControlSet, Limb
 from ..motion import PoseMotion
 from .follow import Bones, Follower
-from .limbs import limb_motions
+from .limbs import limb_motion
 from .rigid import Rigid
 
 Array = NDArray[np.float64]
@@ -59,9 +59,12 @@ class Plan:
         for control in self.controls.controls:
             out[control.role] = (*out.get(control.role, ()), control.bone)
         for limb in self.inverse:
-            upper, lower, tip, *beyond = limb.roles
-            out |= {upper: (), lower: () if limb.pole is None else (limb.pole,), tip: tuple(filter(None, (limb.target, limb.heel)))}
-            out |= {role: () if limb.toe is None else (limb.toe,) for role in beyond}
+            _, lower, tip, *beyond = limb.roles
+            out |= {role: () for role in limb.roles if role not in limb.keeps}
+            parts = [(lower, limb.pole), (tip, limb.target), (tip, limb.heel), *((role, limb.toe) for role in beyond)]
+            for role, bone in parts:
+                if bone is not None:
+                    out[role] = (*out[role], bone)
         return out
 
 
@@ -83,24 +86,24 @@ def to_controls(motion: PoseMotion, plan: Plan) -> PoseMotion:
     keyed = {plan.body.joints[k] for k in (*motion.bones, *motion.moving)}
     turned = {plan.body.joints[k] for k in motion.bones}
     moved = {plan.body.joints[k] for k in motion.moving}
-    by_limb = {role: limb for limb in plan.inverse for role in limb.roles}
+    held = {role for limb in plan.inverse for role in limb.roles if role not in limb.keeps}
     limbs = [
         limb
         for limb in plan.inverse
         if any(plan.body.joints[plan.body.roles.joints[r][0]] in keyed for r in limb.roles if r in plan.body.roles.joints)
     ]
-    active = [c for c in plan.controls.controls if c.joint in keyed and c.role not in by_limb]
-    posed: dict[int, Callable[[Rigid], Rigid]] = {c.bone: _pose(c, body, plan, active, turns=c.joint in turned) for c in active}
+    active = [c for c in plan.controls.controls if c.joint in keyed and c.role not in held]
+    posed: dict[int, Callable[[Rigid], Rigid]] = {c.bone: _pose(c, body, plan, active, turns=c.turns and c.joint in turned) for c in active}
     moves = {c.bone for c in active if c.moves and (c.role != "root" or c.joint in moved)}
-    turns = {c.bone for c in active if c.joint in turned}
+    turns = {c.bone for c in active if c.turns and c.joint in turned}
+    known = {joint: body[joint] for joint in plan.body.joints}
     for limb in limbs:
-        for bone, (function, how) in limb_motions(limb, body, plan.body, plan.bones, keyed).items():
-            posed[bone] = function
-            moves |= {bone} if "moves" in how else set()
-            turns |= {bone} if "turns" in how else set()
-    known = {joint: body[joint] for joint in plan.body.joints} | {
-        twin: body[joint] for twin, joint in plan.controls.twins.items() if joint in body
-    }
+        found = limb_motion(limb, body, plan.body, plan.bones, keyed)
+        posed |= found.posed
+        moves |= found.moves
+        turns |= found.turns
+        known |= found.solved
+    known |= {twin: known[joint] for twin, joint in plan.controls.twins.items() if joint in known}
     follower = Follower(plan.bones, known, posed)
     order = sorted(posed)
     bases = {bone: follower.basis(bone) for bone in order}
@@ -133,6 +136,7 @@ def _roles_of(controls: Sequence[Control]) -> set[str]:
 def _pose(control: Control, body: Mapping[int, Rigid], plan: Plan, active: Sequence[Control], *, turns: bool) -> Callable[[Rigid], Rigid]:
     """How a control moves, given how it would at rest in itself."""
     own = body[control.joint]
+    turned = quat.mul(own.rotation, plan.bones.between(control.joint, control.bone)) if control.copied else own.rotation
     head = plan.bones.head(control.bone)
     point, place = None, None
     if control.moves:
@@ -145,7 +149,7 @@ def _pose(control: Control, body: Mapping[int, Rigid], plan: Plan, active: Seque
             place = body[below.joint].apply(point)
 
     def pose(carried: Rigid) -> Rigid:
-        rotation = own.rotation if turns else carried.rotation
+        rotation = turned if turns else carried.rotation
         if point is None or place is None:
             return Rigid.about(rotation, head, carried.apply(head))
         return Rigid.about(rotation, point, place)

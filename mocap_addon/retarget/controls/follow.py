@@ -55,6 +55,10 @@ class Bones:
         """The rest pose of a joint."""
         return at_rest(self.skeleton.rest_global_rotations[joint], self.skeleton.rest_global_positions[joint])
 
+    def between(self, joint: int, control: int) -> Array:
+        """(4,): what ``joint``'s turn away from rest is multiplied by on the right to give that of a control that stands as it does."""
+        return quat.mul(self.skeleton.rest_global_rotations[joint], quat.inv(self.skeleton.rest_global_rotations[control]))
+
     def head(self, joint: int) -> Array:
         """(3,): where a joint is at rest."""
         return self.skeleton.rest_global_positions[joint]

@@ -31,7 +31,7 @@ from .rigid import Rigid
 Array = NDArray[np.float64]
 Pose = Callable[[Rigid], Rigid]
 
-STRAIGHT = np.radians((4.0, 15.0))
+STRAIGHT = np.radians((3.0, 12.0))
 """Bend of a knee below which only the hinge counts for the pole, and above which only the knee's place does."""
 
 AGAINST = np.radians((60.0, 100.0))
@@ -41,29 +41,72 @@ BACKWARD = np.radians((30.0, 45.0))
 """The bend where a knee counts even then: less is an overstretched knee, for which the pole must not change sides."""
 
 
-def limb_motions(limb: Limb, body: Mapping[int, Rigid], whole: RoleBody, bones: Bones, keyed: set[int]) -> dict[int, tuple[Pose, str]]:
-    """Control -> how it moves (given how it is carried) and which of its channels get keys (``"turns"``, ``"moves"``)."""
+@dataclass(frozen=True, eq=False)
+class LimbMotion:
+    """How a limb's controls move.
+
+    Parameters
+    ----------
+    posed : mapping from joint to callable
+        Control -> its motion, given how it is carried.
+    turns, moves : frozenset of int
+        Controls whose rotation and whose location get keys.
+    solved : mapping from joint to Rigid
+        How the solver makes the two bones move that bend.
+    """
+
+    posed: Mapping[int, Pose]
+    turns: frozenset[int]
+    moves: frozenset[int]
+    solved: Mapping[int, Rigid]
+
+
+def limb_motion(limb: Limb, body: Mapping[int, Rigid], whole: RoleBody, bones: Bones, keyed: set[int]) -> LimbMotion:
+    """The motion of a limb's controls.
+
+    Parameters
+    ----------
+    limb : Limb
+    body : mapping from joint to Rigid
+        How the body's joints move.
+    whole : RoleBody
+    bones : Bones
+    keyed : set of int
+        Joints of the body that the take moves at all.
+    """
     joints = [whole.joints[whole.roles.joints[role][0]] if role in whole.roles.joints else None for role in limb.roles]
     upper, lower, tip = (j for j in joints[:3] if j is not None)
     toe = joints[3] if len(joints) > 3 else None
-    out: dict[int, tuple[Pose, str]] = {}
+    posed: dict[int, Pose] = {}
+    turns = {limb.target}
     motion = body[tip]
     if toe is not None and toe in keyed and limb.toe is not None:
-        out[limb.toe] = _turned(body[toe], bones.head(limb.toe)), "turns"
+        posed[limb.toe] = _turned(body[toe], bones.head(limb.toe))
+        turns.add(limb.toe)
         if limb.heel is not None:
             ball = whole.skeleton.rest_global_positions[whole.joints.index(toe)]
-            roll, motion = heel_roll(body[tip], body[toe], ball, quat.rotate(bones.skeleton.rest_global_rotations[limb.heel], np.eye(3)[0]))
-            out[limb.heel] = _rolled(roll, bones, limb.heel), "turns"
+            axis = quat.rotate(bones.skeleton.rest_global_rotations[limb.heel], np.array([1.0, 0.0, 0.0]))
+            roll, motion = heel_roll(body[tip], body[toe], ball, axis)
+            posed[limb.heel] = _rolled(roll, bones, limb.heel)
+            turns.add(limb.heel)
+    hip, knee, ankle = (whole.skeleton.rest_global_positions[whole.joints.index(j)] for j in (upper, lower, tip))
     if limb.tip is not None:
-        point = bones.skeleton.rest_global_ends[limb.tip]
-        motion = Rigid.about(motion.rotation, bones.head(limb.target), body[lower].apply(point))
-    out[limb.target] = _fixed(motion), "turns moves"
+        ankle = bones.skeleton.rest_global_ends[limb.tip]
+        motion = Rigid.about(motion.rotation, bones.head(limb.target), body[lower].apply(ankle))
+    if limb.copied:
+        motion = Rigid.about(
+            quat.mul(motion.rotation, bones.between(tip, limb.target)), bones.head(limb.target), motion.apply(bones.head(limb.target))
+        )
+    posed[limb.target] = _fixed(motion)
+    hinge = Hinge.of(
+        hip, knee, ankle, None if limb.pole is None else bones.head(limb.pole), _reference(limb, bones), both=limb.part == "Leg"
+    )
+    bend = bends(body[upper], body[lower], body[lower].apply(ankle), hinge)
     if limb.pole is not None:
-        hip, knee, ankle = (whole.skeleton.rest_global_positions[whole.joints.index(j)] for j in (upper, lower, tip))
-        hinge = Hinge.of(hip, knee, ankle, bones.head(limb.pole), _reference(limb, bones))
-        places = pole_places(body[upper], body[lower], body[tip], hinge)
-        out[limb.pole] = _placed(bones.head(limb.pole), places), "moves"
-    return out
+        posed[limb.pole] = _placed(bones.head(limb.pole), bend.pole(hinge))
+    moves = {limb.target} | (set[int]() if limb.pole is None else {limb.pole})
+    solved = dict(zip((upper, lower), solved_motions(bend, hinge), strict=True))
+    return LimbMotion(posed, frozenset(turns), frozenset(moves), solved)
 
 
 def heel_roll(foot: Rigid, toes: Rigid, ball: Array, axis: Array) -> tuple[Array, Rigid]:
@@ -99,6 +142,8 @@ class Hinge:
         Radians about that line from where the solver puts the pole to where the knee points.
     distance : float
         Metres from the line to the pole.
+    both : bool
+        Whether the outer bone's turn says how the hinge stands, too: a shin does, a forearm turns about its length with the hand.
     """
 
     upper: Array
@@ -107,43 +152,90 @@ class Hinge:
     forward: Array
     offset: float
     distance: float
+    both: bool = True
 
     @classmethod
-    def of(cls, upper: Array, lower: Array, tip: Array, pole: Array, reference: Array | None) -> Hinge:
+    def of(cls, upper: Array, lower: Array, tip: Array, pole: Array | None, reference: Array | None, *, both: bool = True) -> Hinge:
         """``reference (3,)``: the direction that the solver turns to the pole; None: it is where the knee points."""
         axis = _unit(tip - upper)
-        to_pole = _across(pole - upper, axis)
         bend = _across(lower - upper, axis)
         length = float(np.linalg.norm(tip - upper))
+        to_pole = bend if pole is None else _across(pole - upper, axis)
         straight = float(np.linalg.norm(bend)) < 1e-3 * length
         forward = _unit(to_pole if straight else bend)
         offset = 0.0 if reference is None else _angle(_across(reference, axis), forward, axis)
-        return cls(upper, lower, tip, forward, float(offset), max(float(np.linalg.norm(to_pole)), 0.5 * length))
+        return cls(upper, lower, tip, forward, float(offset), max(float(np.linalg.norm(to_pole)), 0.5 * length), both)
 
 
-def pole_places(upper: Rigid, lower: Rigid, tip: Rigid, hinge: Hinge) -> Array:
-    """(F, 3): where the pole has to be."""
-    h, k, t = upper.apply(hinge.upper), lower.apply(hinge.lower), tip.apply(hinge.tip)
-    axis = _unit(t - h)
-    bend = _bend(k - h, t - k)
-    turned = _unit(_across(_unit(quat.rotate(upper.rotation, hinge.forward) + quat.rotate(lower.rotation, hinge.forward)), axis))
-    miss = _angle(turned, _across(k - h, axis), axis)
+@dataclass(frozen=True, eq=False)
+class Bends:
+    """A limb at every frame: ``start``, ``knee`` and ``end (F, 3)``; unit vectors ``axis`` from start to end and ``forward`` to where the
+    knee points, across it."""
+
+    start: Array
+    knee: Array
+    end: Array
+    axis: Array
+    forward: Array
+
+    def pole(self, hinge: Hinge) -> Array:
+        """(F, 3): where the pole has to be."""
+        along = np.einsum("fi,fi->f", self.knee - self.start, self.axis)
+        direction = quat.rotate(quat.from_axis_angle(self.axis, np.full(len(self.axis), -hinge.offset)), self.forward)
+        return self.start + self.axis * along[:, None] + hinge.distance * direction
+
+
+def bends(upper: Rigid, lower: Rigid, end: Array, hinge: Hinge) -> Bends:
+    """How a limb bends; through a straight knee by its hinge.
+
+    Parameters
+    ----------
+    upper, lower : Rigid
+    end : (F, 3) array
+        Where the limb ends.
+    hinge : Hinge
+    """
+    start, knee = upper.apply(hinge.upper), lower.apply(hinge.lower)
+    axis = _unit(end - start)
+    bend = _bend(knee - start, end - knee)
+    turned = quat.rotate(upper.rotation, hinge.forward)
+    if hinge.both:
+        turned = turned + quat.rotate(lower.rotation, hinge.forward)
+    turned = _unit(_across(turned, axis))
+    miss = _angle(turned, _across(knee - start, axis), axis)
     along = 1.0 - _smooth(np.abs(miss), *AGAINST)
     share = np.maximum(_smooth(bend, *STRAIGHT) * along, _smooth(bend, *BACKWARD))
-    direction = quat.rotate(quat.from_axis_angle(axis, share * miss - hinge.offset), turned)
-    foot_of_knee = h + axis * np.einsum("fi,fi->f", k - h, axis)[:, None]
-    return foot_of_knee + hinge.distance * direction
+    return Bends(start, knee, end, axis, quat.rotate(quat.from_axis_angle(axis, share * miss), turned))
+
+
+def solved_motions(bend: Bends, hinge: Hinge) -> tuple[Rigid, Rigid]:
+    """How the solver makes the limb's two bones move: it bends them in one plane, as they are bent at rest, and never turns one about its
+    length. The knee lies where both lengths meet (law of cosines)."""
+    a, b = (float(np.linalg.norm(v)) for v in (hinge.lower - hinge.upper, hinge.tip - hinge.lower))
+    reach = np.linalg.norm(bend.end - bend.start, axis=-1)
+    along = np.clip((a * a - b * b + reach * reach) / np.maximum(2.0 * reach, 1e-9), -a, a)
+    out = np.sqrt(np.maximum(a * a - along * along, 0.0))
+    knee = bend.start + bend.axis * along[:, None] + bend.forward * out[:, None]
+    across = np.cross(bend.axis, bend.forward)
+    across_rest = np.cross(_unit(hinge.tip - hinge.upper), hinge.forward)
+    upper = _frame(knee - bend.start, across), _frame(hinge.lower - hinge.upper, across_rest)
+    lower = _frame(bend.end - knee, across), _frame(hinge.tip - hinge.lower, across_rest)
+    turns = [quat.mul(now, quat.inv(rest)) for now, rest in (upper, lower)]
+    return Rigid.about(turns[0], hinge.upper, bend.start), Rigid.about(turns[1], hinge.lower, knee)
+
+
+def _frame(along: Array, across: Array) -> Array:
+    """(..., 4): the rotation that takes X along a bone and Z to the hinge, which is square to it."""
+    x = _unit(along)
+    return quat.from_matrix(np.stack([x, np.cross(across, x), np.broadcast_to(across, x.shape)], axis=-1))
 
 
 def _reference(limb: Limb, bones: Bones) -> Array | None:
     """(3,): at rest, the direction that the solver turns to the pole."""
-    if limb.solver is None or limb.pole_angle is None:
-        return None
-    first = int(bones.skeleton.parents[limb.solver])
-    if first < 0:
+    if limb.first is None or limb.pole_angle is None:
         return None
     direction = np.array([np.cos(limb.pole_angle), 0.0, np.sin(limb.pole_angle)])
-    return quat.rotate(bones.skeleton.rest_global_rotations[first], direction)
+    return quat.rotate(bones.skeleton.rest_global_rotations[limb.first], direction)
 
 
 def _fixed(motion: Rigid) -> Pose:
