@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
-
 import bpy
 import numpy as np
 from numpy.typing import NDArray
@@ -33,24 +30,16 @@ def is_playing(curve: bpy.types.FCurve) -> bool:
     return len(curve.keyframe_points) > 0 or len(curve.sampled_points) > 0 or any(not m.mute for m in curve.modifiers)
 
 
+def extent(curve: bpy.types.FCurve) -> tuple[float, float] | None:
+    """First and last frame with a key or sample; None without."""
+    points = curve.keyframe_points if len(curve.keyframe_points) else curve.sampled_points
+    return (float(points[0].co[0]), float(points[-1].co[0])) if len(points) else None
+
+
 def key_frames(curve: bpy.types.FCurve) -> Array:
     """(K,): the frames of its keys, or of its samples."""
     points = curve.keyframe_points if len(curve.keyframe_points) else curve.sampled_points
     return _pairs(points, "co", len(points))[:, 0]
-
-
-def digest(found: Iterable[bpy.types.FCurve]) -> str:
-    """Hexadecimal hash of everything that decides the curves' values."""
-    out = hashlib.sha256()
-    for curve in found:
-        out.update(f"{curve.data_path}\0{curve.array_index}\0{curve.extrapolation}\0{len(curve.modifiers)}\n".encode())
-        points = curve.keyframe_points
-        for name in ("co", "handle_left", "handle_right"):
-            out.update(_pairs(points, name, len(points)).astype(np.float32).tobytes())
-        out.update(_interpolation(points).tobytes())
-        if len(curve.sampled_points):
-            out.update(_pairs(curve.sampled_points, "co", len(curve.sampled_points)).tobytes())
-    return out.hexdigest()
 
 
 def _as_arrays(curve: bpy.types.FCurve, frames: Array) -> curves.Curve | None:

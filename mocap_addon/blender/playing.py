@@ -58,8 +58,7 @@ class Playing:
         if self.action is not None and self.action.use_frame_range:
             ranges.append((self.action.frame_start, self.action.frame_end))
         elif self.curves:
-            keys = [k for k in map(curves.key_frames, self.curves) if len(k)]
-            ranges += [(float(min(k[0] for k in keys)), float(max(k[-1] for k in keys)))] if keys else []
+            ranges += [found for found in map(curves.extent, self.curves) if found is not None]
         strips = strip_range(self.obj) if self.strips else None
         if strips is not None:
             ranges.append(strips)

@@ -8,7 +8,6 @@ unkeyed changes stay.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -82,14 +81,6 @@ def read(chosen: Playing, body: Body, frames: Array, progress: Progress | None =
     if mirrored.any():
         notes.append(_named("Bones are mirrored by a negative scale in this motion, so their rotations may be wrong: {}.", names, mirrored))
     return RigMotion(rotations, translations, world, tuple(notes))
-
-
-def digest(motion: RigMotion) -> str:
-    """Hexadecimal hash of a motion, to the precision Blender has."""
-    out = hashlib.sha256()
-    for a in (motion.rotations, motion.translations, motion.world):
-        out.update(np.ascontiguousarray(np.round(a, 5) + 0.0, dtype=np.float32).tobytes())
-    return out.hexdigest()
 
 
 def _rotation_part(linear: Array, lengths: Array) -> Array:

@@ -7,6 +7,7 @@ scene of its own, see :mod:`.rig_graph`; the open scene stays on its frame.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from ..motion import quat
 from ..motion.errors import RigError
 from ..motion.take import Take
-from . import curves, playing, rig_curves, rig_graph, rig_world, scenes
+from . import playing, rig_curves, rig_graph, rig_world, scenes
 from .playing import Playing, check
 
 Array = NDArray[np.float64]
@@ -167,7 +168,7 @@ def sample(
             "object": obj.name,
             "action": chosen.action.name if chosen.action else "",
             "slot": playing.slot_name(chosen.slot),
-            "hash": curves.digest(chosen.curves) if by_keys else rig_graph.digest(motion),
+            "hash": _digest(folded.rotations, folded.translations),
             "frame_start": float(frames[0]),
             "frame_end": float(frames[-1]),
             "frames": len(frames),
@@ -179,3 +180,12 @@ def sample(
             "because": ", ".join(why),
         },
     )
+
+
+def _digest(*arrays: Array) -> str:
+    """Hexadecimal hash of a motion, to the precision that Blender has."""
+    out = hashlib.blake2b(digest_size=16)
+    for a in arrays:
+        for j in range(a.shape[1]):
+            out.update(np.ascontiguousarray(np.round(a[:, j], 5) + 0.0, dtype=np.float32).tobytes())
+    return out.hexdigest()

@@ -104,19 +104,3 @@ def test_what_does_not_play():
     assert not curves.is_playing(curve)
     _action, _slot, bag = compat.new_action("empty")
     assert not curves.is_playing(compat.new_curve(bag, "location", 0, "g"))
-
-
-def test_the_hash_knows_every_part_of_a_key():
-    curve = new_curve(np.random.default_rng(9), 5, ("BEZIER",))
-    seen = {curves.digest([curve])}
-    point = curve.keyframe_points[2]
-    for change in (
-        lambda: setattr(point, "co_ui", (point.co[0], point.co[1] + 0.5)),
-        lambda: setattr(point, "interpolation", "LINEAR"),
-        lambda: setattr(curve, "extrapolation", "LINEAR"),
-        lambda: curve.keyframe_points.insert(500.0, 1.0),
-    ):
-        change()
-        seen.add(curves.digest([curve]))
-    assert len(seen) == 5
-    assert curves.digest([curve]) in seen

@@ -13,7 +13,6 @@ from pathlib import Path
 import bpy
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
 
 from mocap_addon import rig
 from mocap_addon.blender import characters, scenes, sources
@@ -24,8 +23,11 @@ from mocap_addon.motion.take import Take
 from tests.blender import take_makers as make
 from tests.blender.fidelity import Evaluated, evaluated
 from tests.formats.gltf_writer import Gltf
-from tests.formats.mvnx_writer import BODY, TIPS, Made
 from tests.paths import ROOT
+
+Rotation = pytest.importorskip("scipy.spatial.transform", reason="needs SciPy").Rotation
+mvnx_writer = pytest.importorskip("tests.formats.mvnx_writer", reason="needs SciPy")
+BODY, TIPS, Made = mvnx_writer.BODY, mvnx_writer.TIPS, mvnx_writer.Made
 
 CHARACTER = ROOT / "mocap_addon" / "demo" / "character.glb"
 Y_UP = Rotation.from_euler("x", -90, degrees=True)
