@@ -333,8 +333,8 @@ class MOCAP_PT_root(_Tab, bpy.types.Panel):
         draw_root(self.layout, context.scene.mocap)
         if MOCAP_OT_root_motion.poll(context):
             column = self.layout.column(align=True)
-            column.label(text="The Action There Is")
-            column.operator("mocap.root_motion", text="Set as Above").what = "SETTINGS"
+            column.label(text="Present Action")
+            column.operator("mocap.root_motion", text="Divide as Above").what = "SETTINGS"
             column.operator("mocap.root_motion", text="Back into the Hips").what = "HIPS"
 
 
