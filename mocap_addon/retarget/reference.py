@@ -107,7 +107,7 @@ def corrected_to_pose(
 def _with_corrections(table: CorrectionTable, target: Skeleton, bodies: Bodies, whole: Array) -> CorrectionTable:
     """Corrections that, with the rolls they pass down to each other, come to ``whole (n, 4)``."""
     joints = [target.index(row.target) for row in table.rows]
-    if not table.rows or np.all(quat.angle(_rolled(table, target, bodies), whole) < UNTOUCHED):
+    if not table.rows or bool((quat.angle(_rolled(table, target, bodies), whole) < UNTOUCHED).all()):
         return table
     rows = table.rows
     for _ in range(_PASSES):
