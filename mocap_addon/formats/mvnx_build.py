@@ -179,7 +179,8 @@ class TakeBuilder:
         if not steps.size:
             notes.append("The file gives neither a frame rate nor time stamps; 60 frames a second were taken.")
             return Fraction(60)
-        rate = timeline.rate_from_frame_time(float(steps.mean()) / 1000.0, 3)
+        digits = 3 + int(np.log10(steps.size))  # whole milliseconds; over n steps only the first and the last are rounded
+        rate = timeline.rate_from_frame_time(float(steps.mean()) / 1000.0, digits)
         notes.append(f"The file gives no frame rate; its time stamps say {timeline.format_rate(rate)} frames a second.")
         return rate
 
