@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..motion.errors import TargetError
 from ..motion.skeleton import Skeleton
 from ..retarget import PoseMotion
-from ..retarget.controls import Plan, to_controls
+from ..retarget.controls import Plan, on_bones, to_controls
 from ..rig.body import RoleBody, role_body
 from ..rig.control_sets import ControlSet, Limb, find_controls
 from ..rig.roles import RoleMap
@@ -63,6 +63,10 @@ class Puppet:
     def keys(self, motion: PoseMotion) -> PoseMotion:
         """Motion of ``skeleton`` -> motion of the character's bones."""
         return motion if self.plan is None else to_controls(motion, self.plan)
+
+    def on_bones(self, motion: PoseMotion, target: Target) -> PoseMotion:
+        """The same on the bones that move the skin, for players that know neither constraints nor drivers."""
+        return motion if self.plan is None else on_bones(motion, self.plan, target.deform)
 
     @property
     def notes(self) -> tuple[str, ...]:

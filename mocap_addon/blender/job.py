@@ -70,7 +70,10 @@ class JobOptions:
 
 @dataclass(frozen=True, eq=False)
 class JobResult:
-    """What came of it. ``timing`` holds seconds for ``table``, ``retarget`` and ``write``; for ``check`` where controls have the keys."""
+    """What came of it. ``timing`` holds seconds for ``table``, ``retarget`` and ``write``; for ``check`` where controls have the keys.
+
+    ``meant`` is the motion of the ``puppet``, before controls; None where a mask mixes it with other motion.
+    """
 
     action: bpy.types.Action
     motion: PoseMotion
@@ -80,6 +83,18 @@ class JobResult:
     target_roles: RoleMap
     notes: tuple[str, ...]
     timing: dict[str, float]
+    puppet: Puppet
+    meant: PoseMotion | None
+
+    @property
+    def on_bones(self) -> PoseMotion:
+        """The motion on the bones that move the skin, for players that know neither constraints nor drivers."""
+        return self.motion if self.meant is None else self.puppet.on_bones(self.meant, self.target)
+
+    @property
+    def take(self) -> Take:
+        """The motion of the character's body: of all its bones, or of those with roles where controls drive them."""
+        return self.motion.to_take(self.target.skeleton) if self.meant is None else self.meant.to_take(self.puppet.skeleton)
 
 
 def retarget_onto(
@@ -123,7 +138,8 @@ def retarget_onto(
         found = control_check.difference(obj, carried.target, carried.puppet.plan, carried.meant, frames)
         notes = (*notes, *(found.sentences() if found is not None else ()))
         timing["check"] = time.perf_counter() - started
-    return JobResult(action, carried.motion, carried.target, carried.table, carried.source_roles, carried.target_roles, notes, timing)
+    roles = carried.source_roles, carried.target_roles
+    return JobResult(action, carried.motion, carried.target, carried.table, *roles, notes, timing, carried.puppet, carried.meant)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from typing import Literal, NoReturn
 
 FORMATS: tuple[str, ...] = ("blend", "threejs", "bvh")
 AXES: tuple[str, ...] = ("x", "y", "z", "-x", "-y", "-z")
+CONTROLS: tuple[str, ...] = ("auto", "deform", "fk", "ik-legs", "ik")
 ROOT_SOURCES: tuple[str, ...] = ("hips", "root", "object")
 ROOTS: tuple[str, ...] = ("hips", "bone", "object", "in-place")
 HEADINGS: tuple[str, ...] = ("root", "hips")
@@ -138,6 +139,14 @@ def _add_convert(verbs: argparse._SubParsersAction[_Parser]) -> None:
         help="what the take's rotations are counted from: its rest pose where that is a body, else a T-pose found in the take or in its "
         "motion (auto, the default); its rest pose whatever it looks like; or its frame N (the first is 0)",
     )
+    p.add_argument(
+        "--controls",
+        type=_controls,
+        default="auto",
+        metavar="|".join(CONTROLS),
+        help="which bones get the keys where controls drive the character's: its FK controls (auto, where they are known, and fk), "
+        "IK controls for the legs or for legs and arms, or the bones that move the skin (deform)",
+    )
     _add_root(p)
     _add_reading(p)
     p.add_argument(
@@ -228,6 +237,12 @@ def _rate_choice(text: str) -> Fraction | Literal["source", "scene"]:
     if text == "source" or text == "scene":
         return text
     return _rate(text)
+
+
+def _controls(text: str) -> str:
+    if text not in CONTROLS:
+        raise argparse.ArgumentTypeError(f'"{text}" is no choice of controls; choose from {", ".join(CONTROLS)}')
+    return text.replace("-", "_")
 
 
 def _reference(text: str) -> int | Literal["rest"] | None:

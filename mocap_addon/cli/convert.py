@@ -122,7 +122,7 @@ class Converter:
         start = perf_counter()
         obj = self.stage.set(_rate(take, self.options.fps))
         ready = perf_counter()
-        result = self.stage.retarget(obj, take, self.table, self.options.reference_frame, _root(self.options))
+        result = self.stage.retarget(obj, take, self.table, self.options.reference_frame, _root(self.options), self.options.controls)
         done = perf_counter()
         finished = exports.Finished(obj, result, self.stage.gltf)
         files, notes = exports.write(self.options.formats, finished, self.folder, self.names.stem(take.name or path.stem))

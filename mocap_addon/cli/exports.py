@@ -73,7 +73,7 @@ def _threejs(done: Finished, path: Path) -> Sequence[str]:
     from ..blender import clips
 
     result = done.result
-    facts = clips.write_clip(path, done.obj, result.target, result.motion, name=result.action.name, character=done.gltf)
+    facts = clips.write_clip(path, done.obj, result.target, result.on_bones, name=result.action.name, character=done.gltf)
     if done.gltf is None:
         return (*facts.notes, f'The three.js clip plays on the GLB that Blender exports of "{done.obj.name}".')
     return facts.notes
@@ -82,7 +82,7 @@ def _threejs(done: Finished, path: Path) -> Sequence[str]:
 def _bvh(done: Finished, path: Path) -> Sequence[str]:
     from .. import formats
 
-    formats.write(done.result.motion.to_take(done.result.target.skeleton), path)
+    formats.write(done.result.take, path)
     return ()
 
 

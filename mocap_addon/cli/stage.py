@@ -16,6 +16,7 @@ from ..retarget.root_motion import AS_RECORDED, RootMotion
 if TYPE_CHECKING:
     import bpy
 
+    from ..blender.control_rig import Controls
     from ..blender.job import JobResult
     from ..motion.take import Take
     from ..retarget.neutral import Chosen
@@ -82,9 +83,11 @@ class Stage:
         table: CorrectionTable | None,
         reference_frame: Chosen,
         root: RootMotion = AS_RECORDED,
+        controls: Controls = "auto",
     ) -> JobResult:
         """The take onto the armature, with the scene's frame range round it."""
-        result = job.retarget_onto(obj, take, table=table, options=job.JobOptions(reference_frame=reference_frame, root=root))
+        options = job.JobOptions(reference_frame=reference_frame, root=root, controls=controls)
+        result = job.retarget_onto(obj, take, table=table, options=options)
         start, end = result.action.frame_range
         scenes.set_frame_range(scenes.current(), start, end)
         return replace(result, notes=tuple(dict.fromkeys((*self._notes, *result.notes))))

@@ -70,6 +70,12 @@ def test_units(text, metres):
     assert arguments.parse([*CONVERT, "--unit", text]).unit == metres
 
 
+@pytest.mark.parametrize(("word", "choice"), [("auto", "auto"), ("deform", "deform"), ("fk", "fk"), ("ik-legs", "ik_legs"), ("ik", "ik")])
+def test_controls(word, choice):
+    assert arguments.parse([*CONVERT, "--controls", word]).controls == choice
+    assert arguments.parse(CONVERT).controls == "auto"
+
+
 WRONG = [
     [],
     ["bogus"],
@@ -77,6 +83,8 @@ WRONG = [
     ["convert"],
     ["convert", "walk.bvh"],
     ["convert", "walk.bvh", "--character", "hero.glb"],
+    [*CONVERT, "--controls", "rigify"],
+    [*CONVERT, "--controls", "ik_legs"],
     [*CONVERT, "--root", "feet"],
     [*CONVERT, "--root-axes", "xw"],
     [*CONVERT, "--root-axes", ""],

@@ -44,6 +44,8 @@ class Plan:
         Limbs that get keys on their inverse kinematics' controls.
     forward : tuple of Limb
         Limbs that are switched to forward kinematics.
+    whole : bool
+        Controls of joints that have no keys get some, too: what hangs elsewhere has to come along.
     """
 
     controls: ControlSet
@@ -51,6 +53,7 @@ class Plan:
     bones: Bones
     inverse: tuple[Limb, ...] = ()
     forward: tuple[Limb, ...] = ()
+    whole: bool = False
 
     @property
     def roles(self) -> dict[str, tuple[int, ...]]:
@@ -83,8 +86,9 @@ def to_controls(motion: PoseMotion, plan: Plan) -> PoseMotion:
         Of the rig (joints of ``plan.bones.skeleton``). Controls of joints that have no keys get none.
     """
     body = body_motions(motion, plan.body)
-    keyed = {plan.body.joints[k] for k in (*motion.bones, *motion.moving)}
-    turned = {plan.body.joints[k] for k in motion.bones}
+    everything = range(len(plan.body.joints)) if plan.whole else ()
+    keyed = {plan.body.joints[k] for k in (*motion.bones, *motion.moving, *everything)}
+    turned = {plan.body.joints[k] for k in (*motion.bones, *everything)}
     moved = {plan.body.joints[k] for k in motion.moving}
     held = {role for limb in plan.inverse for role in limb.roles if role not in limb.keeps}
     limbs = [
@@ -119,6 +123,41 @@ def to_controls(motion: PoseMotion, plan: Plan) -> PoseMotion:
         s for limb in plan.forward if any(r in _roles_of(active) for r in limb.roles) for s in limb.fk
     ]
     return replace(motion, bones=bones, rotations=rotations, moving=moving, locations=locations, held=frozenset(), settings=tuple(switched))
+
+
+def on_bones(motion: PoseMotion, plan: Plan, deform: NDArray[np.bool_]) -> PoseMotion:
+    """The same motion on the bones that move the skin, for players that know neither constraints nor drivers.
+
+    Bones that hang on mechanisms are moved as well as turned, those without a role (a jaw, a breast) with what carries them.
+
+    Parameters
+    ----------
+    motion : PoseMotion
+        Of ``plan.body.skeleton``.
+    plan : Plan
+    deform : (J,) bool array
+        Bones of the rig that move the skin.
+    """
+    skeleton, body = plan.bones.skeleton, plan.body
+    above = {joint: body.joints[p] if p >= 0 else -1 for joint, p in zip(body.joints, body.skeleton.parents.tolist(), strict=True)}
+    role = {body.joints[k]: role for role, chain in body.roles.joints.items() for k in chain}
+    controls = [
+        Control(joint, joint, role[joint], moves=role[joint] in ("root", "hips") or above[joint] not in skeleton.ancestors(joint))
+        for joint in body.joints
+    ]
+    roots = {joint for joint in body.joints if role[joint] == "root"}
+    stands = {c.bone: c.joint for c in plan.controls.controls if c.turns} | dict(plan.controls.twins)
+    for bone in np.flatnonzero(deform).tolist():
+        if bone in above:
+            continue
+        carriers = skeleton.ancestors(bone)
+        if any(joint in above and joint not in roots for joint in carriers):
+            continue
+        carrier = next((stands[joint] for joint in carriers if joint in stands), None)
+        if carrier is not None and carrier not in roots:
+            controls.append(Control(bone, carrier, role[carrier], moves=True))
+    bare = Bones(skeleton, plan.bones.inherits_rotation)
+    return to_controls(motion, Plan(ControlSet(plan.controls.name, tuple(controls)), body, bare, whole=True))
 
 
 def body_motions(motion: PoseMotion, body: RoleBody) -> dict[int, Rigid]:
