@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import bpy
@@ -17,8 +17,12 @@ from ..retarget import PoseMotion
 from . import compat, curves
 from .armature import Target
 from .channels import bone_path, in_mode, rotation_of, to_rotations
+from .recipes import place_of
 
 Array = NDArray[np.float64]
+
+OBJECT = "the object"
+"""What :func:`carriers` calls the object."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,15 @@ def motion(existing: Existing, obj: bpy.types.Object, target: Target, like: Pose
         values = to_rotations(_evaluated(found, prop, still[0], frames), target.rotation_mode)
         turning = quat.continuous(target.object_turns(values))
     return replace(like, rotations=rotations, locations=locations, placement=placement, turning=turning, held=frozenset(), curves={})
+
+
+def carriers(existing: Existing, bones: Collection[str]) -> set[str]:
+    """Those of ``bones`` that the existing action moves; and :data:`OBJECT` where it is one of ours that moves the object."""
+    action = bpy.data.actions.get(existing.action)
+    moving = {path for (path, _), curve in _curves(existing).items() if len(curves.key_frames(curve)) > 1}
+    out = {bone for bone in bones if any(path.startswith(f"{bone_path(bone)}.") for path in moving)}
+    place = place_of(action) if action is not None else None
+    return out if place is None else {*out, OBJECT}
 
 
 def frame_range(existing: Existing) -> tuple[float, float] | None:

@@ -134,6 +134,7 @@ def _all_channels(baseline: Baseline, fresh: Iterable[Channels], curves: Curves,
     baked = [channel for channel in baseline.channels if channel.kind != "rest"]
     yield from baked
     have, count = {token(channel) for channel in baked}, len(baseline.frames)
+    put_back = {channel.path: channel.values[0] for channel in baseline.channels if channel.kind == "rest"}
     for channel in fresh:
         if token(channel) in have or channel.kind == "rest" or not any(key in curves for key in channel.keys):
             continue
@@ -142,6 +143,8 @@ def _all_channels(baseline: Baseline, fresh: Iterable[Channels], curves: Curves,
             rest[:, 0] = 1.0
         if channel.kind == "rotation" and channel.mode == "AXIS_ANGLE":
             rest[:, 2] = 1.0
+        if channel.path in put_back:
+            rest[:] = put_back[channel.path]
         yield Channels(channel.path, channel.group, rest, channel.color_mode, channel.stepped, channel.indexed, channel.kind, channel.mode)
 
 

@@ -204,6 +204,7 @@ def carry(
         *target_roles.notes,
         *target.notes,
         *filter(None, [routed]),
+        *motion.notes,
         *puppet.notes,
         *_notes(obj, target, motion, take, controls=puppet.plan is not None),
     )
@@ -248,8 +249,27 @@ def _masked(
     frames = actions.key_frames(motion.times, start, scenes.scene_rate(bpy.context.scene), None)
     bounded = mask.bounded(frames)
     motion, frames = existing.padded(motion, frames, existing.frame_range(under))
+    _check_carriers(under, target, motion, roles)
     old = existing.motion(under, obj, target, motion, frames)
     return retarget.blended(old, motion, target.skeleton, roles, bounded, frames), float(frames[0])
+
+
+def _check_carriers(under: Existing, target: Target, motion: PoseMotion, roles: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise :class:`RigError` where old and new motion, of which some of each is to be seen, are carried by different things."""
+    skeleton, hips = target.skeleton, roles.get("hips")
+    if not under.action or not hips:
+        return
+    above = skeleton.ancestors(hips[0])
+    new = {skeleton.names[bone] for bone in (*motion.bones, *motion.moving) if bone in above}
+    if motion.placement is not None or motion.turning is not None:
+        new.add(existing.OBJECT)
+    old = existing.carriers(under, {skeleton.names[bone] for bone in above})
+    if old != new:
+        was, now = (", ".join(f'"{x}"' if x in target.skeleton else x for x in sorted(found)) or "the hips alone" for found in (old, new))
+        raise RigError(
+            f"The motion that is there is carried by {was}, the new one by {now}, so that parts of both do not fit together; "
+            "choose the same root motion for the new one."
+        )
 
 
 def preview_table(

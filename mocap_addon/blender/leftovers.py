@@ -14,7 +14,7 @@ What a person posed by hand without keys, or animated on other bones in an actio
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import bpy
@@ -24,7 +24,7 @@ from ..retarget.motion import PoseMotion
 from . import compat
 from .armature import Target
 from .channels import OBJECT_GROUP, Channels, in_mode, rotation_channels
-from .recipes import place_of, recipe_of
+from .recipes import Place, place_of, recipe_of
 
 _BONE = re.compile(r'(pose\.bones\["((?:[^"\\]|\\.)*)"\])\.(\w+)$')
 _REST = {
@@ -41,13 +41,24 @@ def rest_keys(obj: bpy.types.Object, target: Target, motion: PoseMotion, written
     animation = obj.animation_data
     if animation is None or animation.action is None:
         return
-    recipe, place = recipe_of(animation.action), place_of(animation.action)
+    ours = recipe_of(animation.action) is not None
+    moved = [curve.data_path for curve in compat.moving_curves(animation)]
+    yield from put_back(target, motion, moved, written, place_of(animation.action), everything=ours)
+
+
+def put_back(
+    target: Target, motion: PoseMotion, moved: Iterable[str], written: set[str], place: Place | None, *, everything: bool
+) -> Iterator[Channels]:
+    """The same for the data paths ``moved``.
+
+    ``place`` is where the object stood before, where they were ours. With ``everything``, all bones that have no keys any more.
+    """
     stands = in_mode(target.rotation[None], target.rotation_mode)
     names = target.skeleton.names
     turned = {names[bone] for bone in motion.bones}
     keyed = {*turned, *(names[bone] for bone in motion.moving)}
     carrying = {names[j] for bone in (*motion.bones, *motion.moving) for j in target.skeleton.ancestors(bone)} - keyed
-    for path in dict.fromkeys(curve.data_path for curve in compat.moving_curves(animation)):
+    for path in dict.fromkeys(moved):
         if path in written:
             continue
         if path == "location" and place is not None:
@@ -61,5 +72,5 @@ def rest_keys(obj: bpy.types.Object, target: Target, motion: PoseMotion, written
         if bone not in target.skeleton:
             continue
         unturned = found[3] in ("location", "scale") or bone not in turned
-        if (bone in keyed and unturned) or bone in carrying or (bone not in keyed and recipe is not None):
+        if (bone in keyed and unturned) or bone in carrying or (everything and bone not in keyed):
             yield Channels(path, bone, np.array([_REST[found[3]]]), kind="rest")

@@ -36,6 +36,8 @@ from .baseline import Baseline
 from .channels import OBJECT_GROUP, Channels, check_channels, curve_channels, in_mode, pose_channels, rotation_channels, to_rotations
 from .existing import Existing
 from .job import JobOptions
+from .leftovers import put_back
+from .recipes import place_of
 from .scenes import scene_rate
 from .takes import read_takes
 
@@ -233,7 +235,9 @@ def _prepare(
     fresh = [*pose_channels(carried.target, carried.motion), *curve_channels(carried.motion)]
     check_channels(fresh, carried.motion)
     edits, offset, factor = _layer(obj, action, old, fresh)
-    new = Baseline(frames, tuple(_with_rest(old, fresh)), scene_rate(scene), offset, factor)
+    rest = _with_rest(old, fresh)
+    rest += _carriers_at_rest(action, carried, old, {channel.path for channel in rest})
+    new = Baseline(frames, tuple(rest), scene_rate(scene), offset, factor)
     if np.any(np.diff(new.key_frames) <= 0.0):
         raise MocapError("The samples lie too close together for Blender's frame numbers; resample the take to the scene's rate.")
     waiting = [bone for bone in edits.bones if not any(c.group == bone and c.kind in ("rotation", "location") for c in fresh)]
@@ -325,6 +329,14 @@ def _with_rest(old: Baseline, fresh: Sequence[Channels]) -> list[Channels]:
     """The fresh channels, and those of the bake that only put back what another action had moved."""
     paths = {channel.path for channel in fresh}
     return [*fresh, *(channel for channel in old.channels if channel.kind == "rest" and channel.path not in paths)]
+
+
+def _carriers_at_rest(action: bpy.types.Action, carried: job.Carried, old: Baseline, written: set[str]) -> list[Channels]:
+    """Rest keys for what carried the hips in the bake and does not any more: bones above them, the object."""
+    hips, skeleton = carried.target_roles.one("hips"), carried.target.skeleton
+    above = {OBJECT_GROUP, *(skeleton.names[j] for j in (skeleton.ancestors(hips) if hips is not None else ()))}
+    moved = [channel.path for channel in old.channels if channel.group in above]
+    return list(put_back(carried.target, carried.motion, moved, written, place_of(action), everything=False))
 
 
 def _relayer(obj: bpy.types.Object, action: bpy.types.Action, change: Callable[[Edits], Edits]) -> None:

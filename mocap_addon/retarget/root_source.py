@@ -11,6 +11,8 @@ with heights counted from where the joint is at the reference pose.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,6 +34,7 @@ Array = NDArray[np.float64]
 HEIGHTS_AS_RECORDED = 1.0
 
 _FEET = ("Foot", "Toes")
+_STILL = 1e-5
 
 
 def chain_of(
@@ -88,7 +91,11 @@ def apply(
     if policy.source != "hips":
         scale = travel.travel_scale(bodies) if scale is None else scale
         path = _path_of_joint(take, _joint(take.skeleton, bodies, policy, root), bodies, chain, policy, scale)
-    return extract(motion, chain, policy, path)
+    out = extract(motion, chain, policy, path)
+    if path is None or max(float(np.ptp(path.places, axis=0).max()), float(np.ptp(path.headings))) > _STILL:
+        return out
+    note = "The take's root joint does not move, so the hips keep all of the way; take it from the hips instead."
+    return replace(out, notes=(*out.notes, note))
 
 
 def _joint(source: Skeleton, bodies: Bodies, policy: RootMotion, root: int | None) -> int:

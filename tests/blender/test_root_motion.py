@@ -18,6 +18,7 @@ from mocap_addon.blender.job import JobOptions
 from mocap_addon.motion import quat
 from mocap_addon.motion.errors import MocapError, RigError
 from mocap_addon.motion.take import Take
+from mocap_addon.retarget import Mask
 from mocap_addon.retarget.root_motion import RootMotion
 from tests.paths import SHARED, need
 
@@ -268,6 +269,53 @@ def test_made_again_after_extracting(take, tmp_path):
         assert keys_now(obj).keys() == before
     update.clear_edits(obj, action)
     assert np.degrees(quat.angle(evaluated(obj, take.frames, names)[0], edited[0])).max() > 30.0
+
+
+def test_one_action_made_again_under_one_policy_after_the_other(take):
+    """What carried before goes back to rest; the object is where it stood whenever it does not carry."""
+    obj = character("unreal")
+    obj.location = (1.0, 2.0, 0.0)
+    bpy.context.view_layer.update()
+    plain = run(obj, take)
+    names = body_names(plain)
+    before = evaluated(obj, take.frames, names)
+    for policy in (
+        RootMotion(destination="object"),
+        RootMotion(destination="bone"),
+        RootMotion(),
+        RootMotion(destination="object", heading="hips"),
+        RootMotion(destination="bone", smoothing=0.3),
+        RootMotion(),
+    ):
+        bpy.context.scene.frame_set(6)
+        update.update_action(obj, plain.action, take=take, options=JobOptions(frame_start=1.0, root=policy))
+        same(evaluated(obj, take.frames, names), before)
+        if policy.destination != "object":
+            assert tuple(obj.location) == pytest.approx((1.0, 2.0, 0.0))
+
+
+def test_a_mask_over_motion_that_the_object_carries(take):
+    """The same root motion: the left arm alone changes. Another one cannot be laid over it, and says so."""
+    obj = character("unreal")
+    names = body_names(run(obj, take, RootMotion(destination="object")))
+    before = evaluated(obj, take.frames, names)
+    other = Take("t", take.skeleton, take.times, take.local_rotations[::-1], take.local_translations[::-1], take.rate)
+    arm = Mask(parts=frozenset({"left arm"}))
+    options = JobOptions(frame_start=1.0, root=RootMotion(destination="object"), mask=arm)
+    bpy.context.scene.frame_set(5)
+    job.retarget_onto(obj, other, options=options)
+    after = evaluated(obj, take.frames, names)
+    kept = [i for i, name in enumerate(names) if name != "hand_l"]
+    same((after[0][:, kept], after[1][:, kept]), (before[0][:, kept], before[1][:, kept]))
+    assert np.abs(after[1] - before[1]).max() > 0.05
+    with pytest.raises(RigError, match='carried by the object, the new one by "Root"'):
+        job.retarget_onto(obj, take, options=JobOptions(root=RootMotion(destination="bone"), mask=arm))
+
+
+def test_a_source_root_that_stands_still_is_said():
+    take = formats.read(need(SHARED / "bandai_nc" / "dataset-1_walk_normal_001.bvh"))[0].block(0, 9)
+    result = run(character("unreal"), take, RootMotion(source="root", destination="bone"))
+    assert any("root joint does not move" in note for note in result.notes)
 
 
 def test_complaint_10_travel_that_somebody_keyed_on_the_object(take):
