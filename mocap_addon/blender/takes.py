@@ -32,7 +32,7 @@ def read_takes(path: str | Path, options: ReadOptions | None = None, progress: P
         Any file of :mod:`mocap_addon.formats`; ``.fbx`` and ``.blend`` by Blender's own importers.
     options : ReadOptions, optional
     progress : callable, optional
-        Called with the share done (0..1) while Blender evaluates a motion frame by frame; returning False cancels.
+        Called with the share done (0..1) while a large file is read or Blender evaluates a motion frame by frame; returning False cancels.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def read_takes(path: str | Path, options: ReadOptions | None = None, progress: P
     path = Path(path)
     reader = _reader(path)
     if reader is None:
-        return formats.read(path, options)
+        return formats.read(path, options, progress)
     source = formats.origin(path, options)
     return [replace(take, facts={**take.facts, **source}) for take in reader(path.absolute(), options, progress)]
 

@@ -21,7 +21,8 @@ from ..motion.take import Take
 from .options import ReadOptions
 
 _HEAD = 4096
-Reader = Callable[[Path, ReadOptions | None], list[Take]]
+Progress = Callable[[float], bool | None]
+Reader = Callable[..., list[Take]]
 Writer = Callable[[Take, Path], None]
 
 
@@ -41,6 +42,8 @@ class Format:
         Whether the first 4 kB of a file can be of this format.
     reader, writer : str or None
         ``"module:function"`` in this package; None where the format is only written or only read.
+    tells_progress : bool
+        Whether the reader takes a ``progress`` function (formats whose files grow to gigabytes).
     """
 
     name: str
@@ -49,12 +52,14 @@ class Format:
     sniff: Callable[[bytes], bool]
     reader: str | None
     writer: str | None
+    tells_progress: bool = False
 
-    def read(self, path: str | Path, options: ReadOptions | None = None) -> list[Take]:
+    def read(self, path: str | Path, options: ReadOptions | None = None, progress: Progress | None = None) -> list[Take]:
         """The takes of a file of this format."""
         if self.reader is None:
             raise FileError(f"{self.label} files are only written, not read.", path)
-        return cast(Reader, _load(self.reader))(Path(path), options)
+        more = (progress,) if self.tells_progress else ()
+        return cast(Reader, _load(self.reader))(Path(path), options, *more)
 
     def write(self, take: Take, path: str | Path) -> None:
         """Write one take."""
@@ -84,7 +89,7 @@ def _is_gltf(head: bytes) -> bool:
 
 FORMATS: tuple[Format, ...] = (
     Format("bvh", "BVH", (".bvh",), _is_bvh, "bvh_read:read", "bvh_write:write"),
-    Format("mvnx", "Xsens MVNX", (".mvnx",), _is_mvnx, "mvnx:read", None),
+    Format("mvnx", "Xsens MVNX", (".mvnx",), _is_mvnx, "mvnx:read", None, tells_progress=True),
     Format("gltf", "glTF", (".glb", ".gltf", ".vrma"), _is_gltf, "gltf_take:read", None),
 )
 
@@ -142,8 +147,10 @@ def by_name(path: str | Path) -> Format | None:
     return next((f for f in FORMATS if suffix in f.extensions), None)
 
 
-def read(path: str | Path, options: ReadOptions | None = None) -> list[Take]:
+def read(path: str | Path, options: ReadOptions | None = None, progress: Progress | None = None) -> list[Take]:
     """The takes of a file, in the project's axes and metres; ``notes`` and ``facts`` say what was found and guessed.
+
+    ``progress``, for formats that tell it, is called with the share done (0..1); returning False cancels with a :class:`MocapError`.
 
     What it takes to read the file again, and to know whether it has changed, is in ``facts`` too: ``path`` (absolute), ``hash`` (BLAKE2b of
     its bytes) and ``read`` (the options that were set).
@@ -155,7 +162,7 @@ def read(path: str | Path, options: ReadOptions | None = None) -> list[Take]:
     """
     found = recognise(path)
     source = origin(path, options)
-    return [replace(take, facts={**take.facts, **source}) for take in found.read(path, options)]
+    return [replace(take, facts={**take.facts, **source}) for take in found.read(path, options, progress)]
 
 
 def origin(path: str | Path, options: ReadOptions | None = None) -> dict[str, object]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import bpy
@@ -125,7 +127,8 @@ def _read(path: str, options: ReadOptions) -> tuple[Take, ...]:
     if os.path.isdir(path):
         raise FileError("This is a folder; choose a file in it.", path)
     try:
-        found = tuple(take_reader.read_takes(path, options))
+        with _progress(path) as tell:
+            found = tuple(take_reader.read_takes(path, options, tell))
     except OSError as error:
         raise FileError(f"The file cannot be read ({error.strerror or error}).", path) from None
     except MemoryError:
@@ -133,6 +136,24 @@ def _read(path: str, options: ReadOptions) -> tuple[Take, ...]:
     if not found:
         raise FileError("There is no take in this file.", path)
     return found
+
+
+_LARGE = 30_000_000
+"""Bytes that take about a second to read."""
+
+
+@contextmanager
+def _progress(path: str) -> Iterator[Callable[[float], None] | None]:
+    """The number beside the mouse pointer while a large file is read."""
+    if not os.path.exists(path) or os.path.getsize(path) < _LARGE:
+        yield None
+        return
+    manager = bpy.context.window_manager
+    manager.progress_begin(0, 100)
+    try:
+        yield lambda share: manager.progress_update(int(100 * share))  # returns None: never cancels
+    finally:
+        manager.progress_end()
 
 
 def _options_or_plain(scene: bpy.types.Scene) -> ReadOptions:
