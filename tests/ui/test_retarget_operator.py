@@ -227,7 +227,7 @@ def test_a_fault_in_the_middle_leaves_nothing(character, walk, monkeypatch, wher
 def two_performers(monkeypatch, walk):
     real = formats.read
 
-    def read(path, options=None):
+    def read(path, options=None, progress=None):
         take = real(path, options)[0]
         return [take, replace(take.block(0, 100), name="second")]
 
