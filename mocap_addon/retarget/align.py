@@ -11,12 +11,13 @@ both turned upright and facing -Y. The rotations ``R`` found here take the place
   stands; swinging them bends the chest.
 * foot: heading only, so the sole stays as flat as the target's rest has it; toes follow the foot.
 * hand: with the forearm, then straightened as far as the source's is: a rest drawn with a relaxed wrist would keep its bend in every
-  frame. The hand points to its fingers; a source without any is taken to be straight. When both have palms (two fingers or more),
-  direction and normal are laid onto each other.
+  frame. The hand points to its fingers; one without any is taken to be straight. When both have palms (two fingers or more in
+  common), direction and normal of these are laid onto each other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import pairwise
 
 import numpy as np
@@ -98,10 +99,10 @@ class Body:
             return None
         return unit(flat)
 
-    def palm(self, side: str) -> Array | None:
-        """(3,): normal of the back of the hand from wrist, first and last finger, or None."""
+    def palm(self, side: str, fingers: Collection[str] = FINGERS) -> Array | None:
+        """(3,): normal of the back of the hand from wrist, first and last of some fingers, or None."""
         hand = self.pose.one(f"{side}Hand")
-        knuckles = [j for finger in FINGERS[1:] if (j := self.pose.one(f"{side}{finger}")) is not None]
+        knuckles = [j for finger in FINGERS[1:] if finger in fingers and (j := self.pose.one(f"{side}{finger}")) is not None]
         if hand is None or len(knuckles) < 2:
             return None
         normal = np.cross(self.positions[knuckles[0]] - self.positions[hand], self.positions[knuckles[-1]] - self.positions[hand])
@@ -158,14 +159,16 @@ def _align_limb(source: Body, target: Body, side: str, parts: tuple[str, str, st
 
 def _align_hand(source: Body, target: Body, side: str, forearm: Array, out: dict[int, Array]) -> None:
     turn = forearm
-    common = next((f for f in _BY_MIDDLE if target.pose.one(f"{side}{f}") is not None and source.pose.one(f"{side}{f}") is not None), None)
-    d = target.hand_direction(side, common or target.middle_finger(side))
-    s = source.hand_direction(side, common or source.middle_finger(side))
+    both = [f for f in _BY_MIDDLE if target.pose.one(f"{side}{f}") is not None and source.pose.one(f"{side}{f}") is not None]
+    common = both[0] if both else None
+    d, s = (body.hand_direction(side, common or body.middle_finger(side)) for body in (target, source))
+    if d is None and source.pose.one(f"{side}Middle") is not None:  # the other fingers' knuckles lie off the hand's line
+        d = target.direction(f"{side}LowerArm", f"{side}Hand")
     if s is None:
         s = source.direction(f"{side}LowerArm", f"{side}Hand")
     if d is not None and s is not None and d.any() and s.any():
         turn = quat.mul(swing(quat.rotate(turn, d), s), turn)
-        normal_t, normal_s = target.palm(side), source.palm(side)
+        normal_t, normal_s = target.palm(side, both), source.palm(side, both)
         if common is not None and normal_t is not None and normal_s is not None:
             turn = quat.mul(quat.from_matrix(_frame(s, normal_s)), quat.inv(quat.from_matrix(_frame(d, normal_t))))
     for joint in target.pose.roles.get(f"{side}Hand", ()):

@@ -16,7 +16,7 @@ from ..rig.matcher import match
 from ..rig.roles import CHAIN_ROLES, FINGERS, HELPER, ROLES, SIDES, RoleMap
 from ..rig.table import CorrectionTable, Row
 from .align import Body, align
-from .chains import match_chain
+from .chains import beyond, match_chain
 from .frames import Pose, rest_pose, snapped_heading, to_character
 
 Array = NDArray[np.float64]
@@ -162,18 +162,22 @@ def bodies_of(
 ) -> Bodies:
     """Both bodies with the roles that the table's rows give them.
 
-    ``roles`` (source's, target's), as the matcher gave them, add what the table does not carry: fingers that only one side has say where
-    its hand points. Without them they are matched here.
+    ``roles`` (source's, target's), as the matcher gave them, add what the table does not carry but shows how a body is built: fingers that
+    only one side has say where its hand points, toes where its feet point and how low they stand, neck and head where its spine ends.
+    Without them they are matched here.
     """
     source_roles, target_roles = roles_of(table, source, target)
     found_s, found_t = roles or (match(source), match(target))
-    source_roles, target_roles = {**_fingers(found_s), **source_roles}, {**_fingers(found_t), **target_roles}
+    source_roles, target_roles = {**_shape(found_s), **source_roles}, {**_shape(found_t), **target_roles}
     pose = rest_pose(source, source_roles) if reference is None else replace(reference, roles=source_roles)
     return Bodies.of(pose, rest_pose(target, target_roles), target_axes)
 
 
-def _fingers(roles: RoleMap) -> dict[str, tuple[int, ...]]:
-    return {role: joints for role, joints in roles.joints.items() if role.endswith(FINGERS)}
+_SHAPE = (*FINGERS, "Toes", "neck", "head")
+
+
+def _shape(roles: RoleMap) -> dict[str, tuple[int, ...]]:
+    return {role: joints for role, joints in roles.joints.items() if role.endswith(_SHAPE)}
 
 
 def roles_of(table: CorrectionTable, source: Skeleton, target: Skeleton) -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[int, ...]]]:
@@ -200,7 +204,8 @@ def _rows_of(role: str, source: Skeleton, source_roles: RoleMap, target: Skeleto
     alike = [source.names[j] for j in chain_s] == [target.names[j] for j in chain_t]
     if role not in CHAIN_ROLES and not alike:
         chain_t = chain_t[:1]  # the first bone turns the whole limb onto its aim; links that only this rig has follow stiffly
-    pairs = match_chain(source, chain_s, target, chain_t)
+    tips = beyond(role, source_roles.joints), beyond(role, target_roles.joints)
+    pairs = match_chain(source, chain_s, target, chain_t, tips)
     return [
         Row(
             role=role,

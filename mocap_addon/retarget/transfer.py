@@ -42,7 +42,7 @@ from ..rig.table import CorrectionTable, Row
 from . import build, frames, root_source, travel
 from .adjust import NO_ADJUSTMENTS, Adjustments, adjusted
 from .build import Bodies
-from .chains import link_offsets
+from .chains import beyond, link_offsets
 from .motion import PoseMotion
 from .root_motion import AS_RECORDED, RootMotion
 
@@ -231,7 +231,11 @@ class _Plan:
             else travel.other(source, target, bodies, options.travel, bone.joint, bone.sources[0])
             for bone in movable
         ]
-        self._offsets = {bone.joint: link_offsets(source, bone.sources) for bone in self.plan if bone.row.rule == "chord"}
+        self._offsets = {  # a leaf's end never counts
+            bone.joint: link_offsets(source, bone.sources, beyond(bone.row.role, bodies.source.pose.roles), ends=False)
+            for bone in self.plan
+            if bone.row.rule == "chord"
+        }
 
     def _carrier(self, carrier: int | None) -> int | None:
         """The carrier, checked: it stands above the hips and has no row."""

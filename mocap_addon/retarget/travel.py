@@ -104,10 +104,12 @@ def _feet(body: Body) -> tuple[list[int], list[int]]:
 
 
 def sole_thickness(take: Take, bodies: Bodies) -> float:
-    """Metres below the source's lowest joint in stance (the 5th percentile over the take); 0 where the ground is not at zero."""
+    """Metres below the source's lowest joint: as its rest stands, else in stance (the 5th percentile over the take); 0 where the ground is
+    not at zero."""
     body = bodies.source
-    if _lowest(body)[1]:
-        return 0.0
+    lowest, stands = _lowest(body)
+    if stands:
+        return float(np.clip(lowest, 0.0, _THICKEST * leg_length(body)))
     picked = np.unique(np.linspace(0, take.frames - 1, min(take.frames, _SAMPLES)).astype(int))
     feet, tips = _feet(body)
     if not feet:
@@ -117,7 +119,8 @@ def sole_thickness(take: Take, bodies: Bodies) -> float:
     rotations = kinematics.global_rotations(take.local_rotations[picked], take.skeleton.parents, feet)
     positions = kinematics.global_positions(rotations, translations, take.skeleton.parents, feet)
     ends = positions[:, tips] + quat.rotate(rotations[:, tips], take.skeleton.ends[tips])
-    height = float(np.percentile(np.nanmin(np.concatenate([positions[:, feet], ends], axis=1)[..., 2], axis=1), 5.0))
+    heights = quat.rotate(body.turn, np.concatenate([positions[:, feet], ends], axis=1))[..., 2]
+    height = float(np.percentile(np.nanmin(heights, axis=1), 5.0))
     return height if 0.0 < height <= _THICKEST * leg_length(body) else 0.0
 
 
