@@ -72,6 +72,8 @@ def role_body(
     wanted = None if keep is None else set(keep)
     chains = {role: tuple(j for j in roles.chain(role) if wanted is None or j in wanted) for role in ROLES}
     chains = {role: joints for role, joints in chains.items() if joints}
+    wrists = _wrists(skeleton, chains)
+    chains |= wrists
     joints: list[int] = []
     above: dict[int, int] = {}
     for role in ROLES:
@@ -88,8 +90,21 @@ def role_body(
     offsets = points - points[parents] * (parents >= 0)[:, None]
     ends = skeleton.rest_global_ends[order] - points
     body = Skeleton(tuple(skeleton.names[j] for j in order), parents, offsets, ends=ends)
-    inside = {role: tuple(index[j] for j in chain if j in index) for role, chain in chains.items()}
+    inside = {role: tuple(index[j] for j in chain if j in index) for role, chain in chains.items() if role not in wrists}
     return RoleBody(body, tuple(order), replace(roles, joints=inside))
+
+
+def _wrists(skeleton: Skeleton, chains: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """For forearms without a hand (palm bones start at the wrist) the farthest bone on them: it says where the forearm ends."""
+    out: dict[str, tuple[int, ...]] = {}
+    taken = {joint for chain in chains.values() for joint in chain}
+    for side in SIDES:
+        forearm = chains.get(f"{side}LowerArm")
+        below = [j for j in skeleton.children[forearm[-1]] if j not in taken] if forearm and f"{side}Hand" not in chains else []
+        if forearm and below:
+            reach = skeleton.rest_global_positions[below] - skeleton.rest_global_positions[forearm[-1]]
+            out[f"{side}Hand"] = (below[int(np.argmax(np.linalg.norm(reach, axis=-1)))],)
+    return out
 
 
 def _parent(skeleton: Skeleton, chains: Mapping[str, tuple[int, ...]], role: str, joint: int) -> int:
