@@ -32,8 +32,8 @@ _WHOLE = ("hips", "head", "LowerArm", "Hand", "LowerLeg", "Foot", "Toes")
 _MILLIMETRES, _DEGREES = 1.0, 0.5
 """Differences that are worth a word."""
 
-_MOVING, _STILL = 5.0, 0.1
-"""Degrees that a joint should turn for anything to be said of it, and the share of them below which its keys do nothing."""
+_MOVING, _MISSING = 5.0, 0.9
+"""Degrees that a joint should turn for anything to be said of it, and the share of them that is missing where keys have no effect."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ def difference(
     angle = np.degrees(np.where(whole, quat.angle(now, turn), swing)).max(axis=0)
     distance = np.linalg.norm(positions - place, axis=-1).max(axis=0) * 1000.0
     keyed = {body.joints[k] for k in motion.bones}
-    idle = _idle(now, turn, body.skeleton.parents)
+    idle = (angle > _MOVING) & _idle(now, turn, along, whole, body.skeleton.parents)
     return Difference(
         names, distance, angle, tuple(n for n, j, still in zip(names, joints, idle, strict=True) if still and j in keyed), len(picked)
     )
@@ -115,16 +115,22 @@ def _with_roll(plan: Plan) -> list[int]:
     return [k[0] for role, k in roles.items() if role.removeprefix("left").removeprefix("right") in _WHOLE and role not in solved]
 
 
-def _idle(now: Array, meant: Array, parents: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(J,): whether a joint stays still in its parent's frame although it should turn."""
+def _idle(now: Array, meant: Array, along: Array, whole: NDArray[np.bool_], parents: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """(J,): whether all is missing of what a joint should do in its parent's frame after the first frame looked at; where the roll is the
+    rig's, of what its direction ``along (J, 3)`` should do."""
 
-    def turns(q: Array) -> Array:
+    def local(q: Array) -> Array:
         above = np.where(parents >= 0, parents, 0)
-        local = np.where((parents >= 0)[:, None], quat.mul(quat.inv(q[:, above]), q), q)
-        return np.degrees(quat.angle(local, local[:1])).max(axis=0)
+        return np.where((parents >= 0)[:, None], quat.mul(quat.inv(q[:, above]), q), q)
 
-    should = turns(meant)
-    return (should > _MOVING) & (turns(now) < _STILL * should)
+    def turns(q: Array, other: Array) -> Array:
+        swing = _between(quat.rotate(q, along), quat.rotate(other, along))
+        return np.degrees(np.where(whole, quat.angle(q, other), swing)).max(axis=0)
+
+    is_, should = local(now), local(meant)
+    same_start = quat.mul(should[:1], quat.mul(quat.inv(is_[:1]), is_))
+    wanted = turns(should, should[:1])
+    return (wanted > _MOVING) & (turns(same_start, should) > _MISSING * wanted)
 
 
 def _between(u: Array, v: Array) -> Array:

@@ -89,7 +89,7 @@ class JobResult:
     @property
     def on_bones(self) -> PoseMotion:
         """The motion on the bones that move the skin, for players that know neither constraints nor drivers."""
-        return self.motion if self.meant is None else self.puppet.on_bones(self.meant, self.target)
+        return self.motion if self.meant is None or self.puppet.plan is None else self.puppet.on_bones(self.meant, self.target)
 
     @property
     def take(self) -> Take:

@@ -36,7 +36,8 @@ def find(obj: bpy.types.Object, target: Target, roles: RoleMap) -> ControlSet | 
     hips = roles.one("hips")
     if hips is None:
         return None
-    carrier, _ = routing.carrier_above(target, driver[hips], {skeleton.names[bone] for bone in driver.values()})
+    busy = {skeleton.names[bone] for joint, bone in driver.items() if joint not in joints["root"]}
+    carrier, _ = routing.carrier_above(target, driver[hips], busy)
     if carrier == WHOLE:
         return None  # the object carries the character: that is said of bones, not of controls
     controls: list[Control] = []
@@ -45,7 +46,7 @@ def find(obj: bpy.types.Object, target: Target, roles: RoleMap) -> ControlSet | 
     for role, chain in joints.items():
         for k, joint in enumerate(chain):
             bone = driver[joint]
-            if bone in taken:
+            if bone in taken or (role == "root" and bone == carrier):
                 continue
             taken.add(bone)
             loose = role == "root" or (role == "hips" and carrier is None) or _detached(target, roles, driver, role, k)

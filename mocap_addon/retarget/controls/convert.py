@@ -101,8 +101,9 @@ def to_controls(motion: PoseMotion, plan: Plan) -> PoseMotion:
     moves = {c.bone for c in active if c.moves and (c.role != "root" or c.joint in moved)}
     turns = {c.bone for c in active if c.turns and c.joint in turned}
     known = {joint: body[joint] for joint in plan.body.joints}
+    step = float(np.median(np.diff(motion.times))) if len(motion.times) > 1 else 1.0
     for limb in limbs:
-        found = limb_motion(limb, body, plan.body, plan.bones, keyed)
+        found = limb_motion(limb, body, plan.body, plan.bones, keyed, step)
         posed |= found.posed
         moves |= found.moves
         turns |= found.turns

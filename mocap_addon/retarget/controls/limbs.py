@@ -8,8 +8,8 @@ the knee is up to the solver.
 on that control; the target takes the rest, so that it lies still with the sole while the heel lifts.
 
 **Pole.** With ``h``, ``k``, ``t`` hip, knee and ankle, the limb's axis is ``u = t - h`` and the knee points along what of ``k - h`` is
-perpendicular to it. Through a straight knee that direction turns by anything from frame to frame; there the direction of the hinge takes
-over: the one that the knee has at rest, turned with thigh and shin. Between the two the angle about the axis is blended by the bend.
+perpendicular to it. Through a straight knee that direction turns by anything from frame to frame. There its angle from the hinge (the
+direction that the knee has at rest, turned with thigh and shin) is taken from the frames around, each worth what its knee is bent.
 The solver turns the chain so that ``cos(a) X + sin(a) Z`` of its first bone, ``a`` the constraint's pole angle, points to the pole; the
 constant angle about the axis between that and the knee at rest is taken off.
 """
@@ -31,8 +31,14 @@ from .rigid import Rigid
 Array = NDArray[np.float64]
 Pose = Callable[[Rigid], Rigid]
 
-STRAIGHT = np.radians((3.0, 12.0))
-"""Bend of a knee below which only the hinge counts for the pole, and above which only the knee's place does."""
+STRAIGHT = np.radians((5.0, 15.0))
+"""Bend of a knee below which the pole's angle is smoothed over time, and above which the knee's place alone counts."""
+
+DOUBT = np.sin(np.radians(4.0)) ** 2
+"""How much the hinge counts against the knee's place: as much as a knee bent by this angle."""
+
+SMOOTH = 0.1
+"""Seconds (standard deviation) over which the pole's angle is smoothed where the knee is straight."""
 
 AGAINST = np.radians((60.0, 100.0))
 """Angle between where the knee points and where its hinge does from which on it bends against the hinge."""
@@ -61,7 +67,7 @@ class LimbMotion:
     solved: Mapping[int, Rigid]
 
 
-def limb_motion(limb: Limb, body: Mapping[int, Rigid], whole: RoleBody, bones: Bones, keyed: set[int]) -> LimbMotion:
+def limb_motion(limb: Limb, body: Mapping[int, Rigid], whole: RoleBody, bones: Bones, keyed: set[int], step: float) -> LimbMotion:
     """The motion of a limb's controls.
 
     Parameters
@@ -73,6 +79,8 @@ def limb_motion(limb: Limb, body: Mapping[int, Rigid], whole: RoleBody, bones: B
     bones : Bones
     keyed : set of int
         Joints of the body that the take moves at all.
+    step : float
+        Seconds between two frames.
     """
     joints = [whole.joints[whole.roles.joints[role][0]] if role in whole.roles.joints else None for role in limb.roles]
     upper, lower, tip = (j for j in joints[:3] if j is not None)
@@ -101,7 +109,7 @@ def limb_motion(limb: Limb, body: Mapping[int, Rigid], whole: RoleBody, bones: B
     hinge = Hinge.of(
         hip, knee, ankle, None if limb.pole is None else bones.head(limb.pole), _reference(limb, bones), both=limb.part == "Leg"
     )
-    bend = bends(body[upper], body[lower], body[lower].apply(ankle), hinge)
+    bend = bends(body[upper], body[lower], body[lower].apply(ankle), hinge, step)
     if limb.pole is not None:
         posed[limb.pole] = _placed(bones.head(limb.pole), bend.pole(hinge))
     moves = {limb.target} | (set[int]() if limb.pole is None else {limb.pole})
@@ -185,7 +193,7 @@ class Bends:
         return self.start + self.axis * along[:, None] + hinge.distance * direction
 
 
-def bends(upper: Rigid, lower: Rigid, end: Array, hinge: Hinge) -> Bends:
+def bends(upper: Rigid, lower: Rigid, end: Array, hinge: Hinge, step: float) -> Bends:
     """How a limb bends; through a straight knee by its hinge.
 
     Parameters
@@ -194,6 +202,8 @@ def bends(upper: Rigid, lower: Rigid, end: Array, hinge: Hinge) -> Bends:
     end : (F, 3) array
         Where the limb ends.
     hinge : Hinge
+    step : float
+        Seconds between two frames.
     """
     start, knee = upper.apply(hinge.upper), lower.apply(hinge.lower)
     axis = _unit(end - start)
@@ -203,9 +213,32 @@ def bends(upper: Rigid, lower: Rigid, end: Array, hinge: Hinge) -> Bends:
         turned = turned + quat.rotate(lower.rotation, hinge.forward)
     turned = _unit(_across(turned, axis))
     miss = _angle(turned, _across(knee - start, axis), axis)
+    angle = _through_straight(bend, miss, step)
+    return Bends(start, knee, end, axis, quat.rotate(quat.from_axis_angle(axis, angle), turned))
+
+
+def _through_straight(bend: Array, miss: Array, step: float) -> Array:
+    """(F,): the angle about the limb's axis from where the hinge points to where the knee is taken to point.
+
+    Parameters
+    ----------
+    bend : (F,) array
+        Of the knee, radians.
+    miss : (F,) array
+        From where the hinge points to where the knee does.
+    step : float
+        Seconds between two frames.
+    """
+    # What a knee says of its direction is worth the square of how far it stands out. An overstretched one says it of the same plane.
+    plane = np.where(np.abs(miss) > 0.5 * np.pi, miss - np.copysign(np.pi, miss), miss)
+    weight = np.sin(bend) ** 2 * np.cos(plane) ** 2
+    reach = max(1, round(4.0 * SMOOTH / step))
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * step / SMOOTH) ** 2)
+    kernel /= kernel.sum()
+    smooth = np.convolve(weight * plane, kernel)[reach:-reach] / (np.convolve(weight, kernel)[reach:-reach] + DOUBT)
     along = 1.0 - _smooth(np.abs(miss), *AGAINST)
     share = np.maximum(_smooth(bend, *STRAIGHT) * along, _smooth(bend, *BACKWARD))
-    return Bends(start, knee, end, axis, quat.rotate(quat.from_axis_angle(axis, share * miss), turned))
+    return smooth + share * (miss - smooth)
 
 
 def solved_motions(bend: Bends, hinge: Hinge) -> tuple[Rigid, Rigid]:
