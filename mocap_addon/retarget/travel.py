@@ -119,8 +119,9 @@ def sole_thickness(take: Take, bodies: Bodies) -> float:
     rotations = kinematics.global_rotations(take.local_rotations[picked], take.skeleton.parents, feet)
     positions = kinematics.global_positions(rotations, translations, take.skeleton.parents, feet)
     ends = positions[:, tips] + quat.rotate(rotations[:, tips], take.skeleton.ends[tips])
-    heights = quat.rotate(body.turn, np.concatenate([positions[:, feet], ends], axis=1))[..., 2]
-    height = float(np.percentile(np.nanmin(heights, axis=1), 5.0))
+    heights: Array = quat.rotate(body.turn, np.concatenate([positions[:, feet], ends], axis=1))[..., 2]
+    lows: Array = np.nanmin(heights, axis=1)
+    height = float(np.percentile(lows, 5.0))
     return height if 0.0 < height <= _THICKEST * leg_length(body) else 0.0
 
 
