@@ -15,7 +15,7 @@ from typing import Literal, cast
 
 from ..motion.errors import FileError
 from ..motion.skeleton import Skeleton
-from .roles import CHAIN_ROLES, FINGERS, ROLES, SIDES, RoleMap
+from .roles import FINGERS, ROLES, SIDES, RoleMap
 
 FOLDER = Path(__file__).parent / "controls"
 
@@ -141,10 +141,28 @@ def find_controls(skeleton: Skeleton, roles: RoleMap) -> ControlSet | None:
     roles : RoleMap
         Which deform bone plays which role.
     """
-    for description in descriptions():
-        if all(bone in skeleton for bone in _texts(description, "needs")):
-            return _resolve(description, skeleton, roles)
-    return None
+    description = _description_of(skeleton)
+    return None if description is None else _resolve(description, skeleton, roles)
+
+
+def described_roles(skeleton: Skeleton) -> RoleMap | None:
+    """The roles of a control rig whose description names its deform bones, or None."""
+    description = _description_of(skeleton)
+    names = None if description is None else description.get("deform")
+    if description is None or names is None:
+        return None
+    links = cast("Mapping[str, Sequence[str | Sequence[str]]]", names)
+    sides = _sides(description)
+    joints: dict[str, tuple[int, ...]] = {}
+    for role in ROLES:
+        found = [_first(skeleton, link, {"side": _side(role, sides)}) for link in links.get(_part(role), ())]
+        if chain := tuple(joint for joint in found if joint is not None):
+            joints[role] = chain
+    return RoleMap(joints, str(description["name"]), dict.fromkeys(joints, 1.0))
+
+
+def _description_of(skeleton: Skeleton) -> Mapping[str, object] | None:
+    return next((d for d in descriptions() if all(bone in skeleton for bone in _texts(d, "needs"))), None)
 
 
 @lru_cache(maxsize=1)
@@ -160,7 +178,7 @@ def descriptions() -> tuple[Mapping[str, object], ...]:
 
 
 def _resolve(description: Mapping[str, object], skeleton: Skeleton, roles: RoleMap) -> ControlSet:
-    sides = cast("Mapping[str, str]", description.get("sides", {}))
+    sides = _sides(description)
     prefix = str(description.get("prefix", ""))
     controls: list[Control] = []
     taken: set[int] = set()
@@ -216,8 +234,16 @@ def _words(name: str, prefix: str, sides: Mapping[str, str], role: str) -> dict[
     """What may stand in a control's name: ``DEF-f_index.01.L`` has the name ``f_index.01.L``, stem ``f_index``, rest ``.01.L``."""
     own = name.removeprefix(prefix)
     stem, dot, rest = own.partition(".")
-    side = next((side for side in SIDES if role.startswith(side)), "")
-    return {"name": own, "stem": stem, "rest": dot + rest, "side": sides.get(side, "")}
+    return {"name": own, "stem": stem, "rest": dot + rest, "side": _side(role, sides)}
+
+
+def _sides(description: Mapping[str, object]) -> Mapping[str, str]:
+    return cast("Mapping[str, str]", description.get("sides", {}))
+
+
+def _side(role: str, sides: Mapping[str, str]) -> str:
+    """What names of a role's side have in them."""
+    return next((sides.get(side, "") for side in SIDES if role.startswith(side)), "")
 
 
 def _first(skeleton: Skeleton, patterns: object, words: Mapping[str, str]) -> int | None:
@@ -230,9 +256,12 @@ def _first(skeleton: Skeleton, patterns: object, words: Mapping[str, str]) -> in
 
 
 def _general(role: str) -> str:
-    """A role as descriptions say it: without its side, every finger as ``Fingers``."""
-    part = next((role[len(side) :] for side in SIDES if role.startswith(side) and not role.endswith("Eye")), role)
-    return "Fingers" if part in FINGERS and role in CHAIN_ROLES else part
+    """A role as controls have it: without its side, every finger as ``Fingers``."""
+    return "Fingers" if _part(role) in FINGERS else _part(role)
+
+
+def _part(role: str) -> str:
+    return next((role[len(side) :] for side in SIDES if role.startswith(side)), role)
 
 
 def _entries(description: Mapping[str, object], key: str) -> list[Mapping[str, object]]:

@@ -18,6 +18,7 @@ from ..motion.skeleton import Skeleton
 from .assign import fill_between, limbs
 from .claims import Claims, read_claims
 from .control_rigs import deform_skeleton
+from .control_sets import described_roles
 from .fingers import find_fingers
 from .geometry import is_quadruped, read_body, side_troubles
 from .roles import REQUIRED_ROLES, ROLES, SIDES, RoleMap
@@ -66,6 +67,9 @@ _matched: dict[tuple[object, ...], RoleMap] = {}
 
 
 def _match_anew(skeleton: Skeleton, family: str | None) -> RoleMap:
+    described = described_roles(skeleton) if family is None else None
+    if described is not None:
+        return described
     rig = deform_skeleton(skeleton)
     if rig is None:
         return _match(skeleton, family, [])

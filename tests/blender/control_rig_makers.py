@@ -209,3 +209,97 @@ def pole_step(points: list[tuple[Vector, Vector, Vector]]) -> float:
             most = max(most, float(np.degrees(carried.angle(across))))
         before = (axis, across)
     return most
+
+
+def pro_rig() -> bpy.types.Object:
+    """A rig by Auto-Rig Pro's public names: controls, two chains a limb, a switch on the foot's and the hand's control, deform bones whose
+    thighs and upper arms start half way down. Written for this test; the product itself has many more bones."""
+    rows: list[tuple] = [
+        ("c_traj", None, (0, 0, 0), (0, -0.3, 0), 0),
+        ("c_root_master.x", "c_traj", (0, 0.02, 1.0), (0, -0.1, 1.0), 0),
+        ("c_root.x", "c_root_master.x", (0, 0.02, 1.0), (0, -0.05, 1.0), 0.1),
+        ("root.x", "c_root.x", (0, 0.02, 1.0), (0, 0.01, 1.12), 0),
+        ("c_spine_01.x", "c_root_master.x", (0, 0.01, 1.12), (0, -0.1, 1.12), 0),
+        ("spine_01.x", "c_spine_01.x", (0, 0.01, 1.12), (0, 0, 1.3), 0),
+        ("c_spine_02.x", "c_spine_01.x", (0, 0, 1.3), (0, -0.1, 1.3), 0),
+        ("spine_02.x", "c_spine_02.x", (0, 0, 1.3), (0, 0, 1.5), 0),
+        ("c_neck.x", "c_spine_02.x", (0, 0, 1.5), (0, -0.1, 1.5), 0),
+        ("neck.x", "c_neck.x", (0, 0, 1.5), (0, 0, 1.58), 0),
+        ("c_head.x", "c_neck.x", (0, 0, 1.58), (0, -0.1, 1.58), 0),
+        ("head.x", "c_head.x", (0, 0, 1.58), (0, 0, 1.75), 0),
+    ]
+    for s, x in ((".l", 1), (".r", -1)):
+        hip, knee, ankle, ball, tip = (
+            (0.1 * x, 0, 0.95),
+            (0.1 * x, -0.03, 0.5),
+            (0.1 * x, 0, 0.08),
+            (0.1 * x, -0.12, 0.02),
+            (0.1 * x, -0.2, 0.02),
+        )
+        collar, arm, elbow, wrist, palm = (
+            (0.03 * x, 0, 1.45),
+            (0.17 * x, 0, 1.45),
+            (0.43 * x, 0.03, 1.45),
+            (0.68 * x, 0, 1.45),
+            (0.78 * x, 0, 1.45),
+        )
+        half = ((0.1 * x, -0.015, 0.725), (0.3 * x, 0.015, 1.45))
+        rows += [
+            (f"c_thigh_fk{s}", "c_root.x", hip, knee, 0.2),
+            (f"c_leg_fk{s}", f"c_thigh_fk{s}", knee, ankle, 0.2),
+            (f"c_foot_fk{s}", f"c_leg_fk{s}", ankle, ball, 0),
+            (f"c_toes_fk{s}", f"c_foot_fk{s}", ball, tip, 0),
+            (f"c_foot_ik{s}", "c_traj", ankle, ball, 0),
+            (f"c_toes_ik{s}", f"c_foot_ik{s}", ball, tip, 0),
+            (f"c_leg_pole{s}", "c_traj", (0.1 * x, -0.7, 0.5), (0.1 * x, -0.8, 0.5), 0),
+            (f"thigh_ik{s}", "c_root.x", hip, knee, 0.2),
+            (f"leg_ik{s}", f"thigh_ik{s}", knee, ankle, 0.2),
+            (f"thigh{s}", "root.x", hip, knee, 0.2),
+            (f"leg{s}", f"thigh{s}", knee, ankle, 0.2),
+            (f"foot{s}", f"leg{s}", ankle, ball, 0),
+            (f"toes_01{s}", f"foot{s}", ball, tip, 0),
+            (f"thigh_stretch{s}", f"thigh{s}", half[0], knee, 0.2),
+            (f"leg_stretch{s}", f"leg{s}", knee, ankle, 0.2),
+            (f"c_shoulder{s}", "spine_02.x", collar, arm, 0),
+            (f"shoulder{s}", f"c_shoulder{s}", collar, arm, 0),
+            (f"c_arm_fk{s}", f"c_shoulder{s}", arm, elbow, 0.5),
+            (f"c_forearm_fk{s}", f"c_arm_fk{s}", elbow, wrist, 0.5),
+            (f"c_hand_fk{s}", f"c_forearm_fk{s}", wrist, palm, 0),
+            (f"c_hand_ik{s}", "c_traj", wrist, palm, 0),
+            (f"c_arms_pole{s}", "c_traj", (0.43 * x, 0.7, 1.45), (0.43 * x, 0.8, 1.45), 0),
+            (f"arm_ik{s}", f"c_shoulder{s}", arm, elbow, 0.5),
+            (f"forearm_ik{s}", f"arm_ik{s}", elbow, wrist, 0.5),
+            (f"arm{s}", f"shoulder{s}", arm, elbow, 0.5),
+            (f"forearm{s}", f"arm{s}", elbow, wrist, 0.5),
+            (f"hand{s}", f"forearm{s}", wrist, palm, 0),
+            (f"arm_stretch{s}", f"arm{s}", half[1], elbow, 0.5),
+            (f"forearm_stretch{s}", f"forearm{s}", elbow, wrist, 0.5),
+        ]
+    obj = make_rig(rows, "pro")
+    bones = obj.data.bones
+    for s in (".l", ".r"):
+        for solver, first, goal, pole, holder in (
+            (f"leg_ik{s}", f"thigh_ik{s}", f"c_foot_ik{s}", f"c_leg_pole{s}", f"c_foot_ik{s}"),
+            (f"forearm_ik{s}", f"arm_ik{s}", f"c_hand_ik{s}", f"c_arms_pole{s}", f"c_hand_ik{s}"),
+        ):
+            ik = obj.pose.bones[solver].constraints.new("IK")
+            ik.target = ik.pole_target = obj
+            ik.subtarget, ik.pole_subtarget, ik.chain_count = goal, pole, 2
+            ik.pole_angle = pole_angle(bones[first], bones[solver], bones[pole])
+            obj.pose.bones[holder]["ik_fk_switch"] = 0.0
+        switched = [("thigh", "c_thigh_fk", "thigh_ik", "c_foot_ik"), ("leg", "c_leg_fk", "leg_ik", "c_foot_ik")]
+        switched += [("foot", "c_foot_fk", "c_foot_ik", "c_foot_ik"), ("toes_01", "c_toes_fk", "c_toes_ik", "c_foot_ik")]
+        switched += [("arm", "c_arm_fk", "arm_ik", "c_hand_ik"), ("forearm", "c_forearm_fk", "forearm_ik", "c_hand_ik")]
+        switched += [("hand", "c_hand_fk", "c_hand_ik", "c_hand_ik")]
+        for name, fk, by_solver, holder in switched:
+            for source, inverse in ((fk, False), (by_solver, True)):
+                copy = obj.pose.bones[name + s].constraints.new("COPY_TRANSFORMS")
+                copy.target, copy.subtarget = obj, source + s
+                if inverse:
+                    driver = copy.driver_add("influence").driver
+                    driver.type, driver.expression = "SCRIPTED", "1 - var"
+                    variable = driver.variables.new()
+                    variable.name = "var"
+                    variable.targets[0].id, variable.targets[0].data_path = obj, f'pose.bones["{holder}{s}"]["ik_fk_switch"]'
+    bpy.context.view_layer.update()
+    return obj

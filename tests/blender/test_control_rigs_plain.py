@@ -24,6 +24,7 @@ from .control_rig_makers import (
     plain_rig,
     pole_step,
     posed,
+    pro_rig,
     retarget,
     settings_of,
     through_straight,
@@ -241,3 +242,25 @@ def test_nothing_is_left_behind(walk):
     retarget(obj, walk)
     assert [s.name for s in bpy.data.scenes] == scenes and bpy.context.scene.frame_current == 3
     assert [c.name for c in obj.users_collection] == [bpy.context.scene.collection.name]
+
+
+@pytest.mark.parametrize("choice", ["auto", "ik_legs", "ik"])
+def test_auto_rig_pro_by_its_names(walk, choice):
+    """The description in data, on a rig made for this test; what it says is held against the motion that was meant."""
+    obj = pro_rig()
+    result = retarget(obj, walk, controls=choice)
+    have, switches = keyed(result.action), settings_of(result.action)
+    assert {"c_root_master.x", "c_root.x", "c_spine_01.x", "c_spine_02.x", "c_neck.x", "c_head.x", "c_shoulder.l"} <= have
+    assert ("c_thigh_fk.l" in have) == (choice == "auto") and ("c_foot_ik.l" in have) == (choice != "auto")
+    assert ("c_hand_ik.r" in have) == (choice == "ik") and ("c_forearm_fk.r" in have) == (choice != "ik")
+    assert switches['pose.bones["c_foot_ik.l"]["ik_fk_switch"]'] == (1.0 if choice == "auto" else 0.0)
+    assert switches['pose.bones["c_hand_ik.l"]["ik_fk_switch"]'] == (0.0 if choice == "ik" else 1.0)
+    body = result.take
+    for frame in FRAMES:
+        seen = posed(obj, frame, [n for n in body.skeleton.names if n in obj.pose.bones])
+        for k, name in enumerate(body.skeleton.names):
+            if name.startswith(("foot", "toes", "hand", "head", "root.x")):
+                assert np.linalg.norm(np.array(seen[name].translation) - body.global_positions[int(frame) - 1, k]) < 1e-3, (name, frame)
+    assert any("Auto-Rig Pro" in note for note in result.notes)
+    thigh = body.skeleton.index("thigh_stretch.l")
+    assert np.allclose(body.skeleton.rest_global_positions[thigh], (0.1, 0.0, 0.95), atol=1e-6)  # the hip, not the middle of the thigh
