@@ -75,11 +75,7 @@ def test_every_description_can_be_read():
         "Fingers",
     }
     for name, description in found.items():
-<<<<<<< HEAD
-        assert set(description) <= {"name", "needs", "prefix", "twins", "joints", "sides", "control", "limb"}, name
-=======
         assert set(description) <= {"name", "needs", "prefix", "twins", "joints", "sides", "deform", "control", "limb"}, name
->>>>>>> 4c9a6b4 (wip)
         assert description["needs"], name
         for entry in description["control"]:
             assert set(entry) <= {"role", "bone", "moves", "carries"} and entry["role"] in general, (name, entry)
