@@ -107,14 +107,14 @@ def _vectors(body: Body, role: str) -> list[np.ndarray]:
 
 def _lengths(body: Body, role: str) -> list[float]:
     lengths = [float(np.sqrt(v @ v)) for v in _vectors(body, role)]
-    if lengths[-1] == 0.0:  # an end that nobody knows
+    if lengths[-1] == 0.0 and len(lengths) > 1:  # an end that nobody knows
         lengths[-1] = sum(lengths) / (len(lengths) - 1)
     return lengths
 
 
 def _middles(lengths: list[float]) -> list[float]:
     """Where along the chain, 0..1, the middle of each link lies."""
-    total, out, so_far = sum(lengths), [], 0.0
+    total, out, so_far = sum(lengths) or 1.0, [], 0.0
     for length in lengths:
         out.append((so_far + 0.5 * length) / total)
         so_far += length
@@ -123,7 +123,7 @@ def _middles(lengths: list[float]) -> list[float]:
 
 def _blend(links: np.ndarray, middles: list[float], at: float) -> np.ndarray:
     """(F, 3, 3): the slerp at ``at`` along the chain of links ``(F, n, 3, 3)``, frame by frame."""
-    if at <= middles[0]:
+    if len(middles) == 1 or at <= middles[0]:
         return links[:, 0]
     for k in range(1, len(middles)):
         if at <= middles[k]:
