@@ -70,8 +70,7 @@ def pose_channels(target: Target, motion: PoseMotion) -> Iterator[Channels]:
             values = values[:1] if bone in motion.held else values
             yield rotation_channels(names[bone], prop, values, target.rotation_modes[bone])
     for bone, prop, value in motion.settings:
-        path = f"{bone_path(bone)}{prop if prop.startswith('.') else property_path(prop)}"
-        yield Channels(path, bone, np.array([[value]]), "AUTO_RAINBOW", stepped=True, indexed=False)
+        yield Channels(setting_path(bone, prop), bone, np.array([[value]]), "AUTO_RAINBOW", stepped=True, indexed=False)
     if motion.placement is not None:
         yield Channels("location", OBJECT_GROUP, target.object_locations(motion.placement), kind="location")
     if motion.turning is not None:
@@ -188,6 +187,11 @@ def check_channels(channels: list[Channels], motion: PoseMotion) -> None:
 def bone_path(name: str) -> str:
     """Data path of a pose bone."""
     return f'pose.bones["{bpy.utils.escape_identifier(name)}"]'
+
+
+def setting_path(bone: str, prop: str) -> str:
+    """Data path of a setting of a bone (:class:`~mocap_addon.retarget.motion.PoseMotion`)."""
+    return f"{bone_path(bone)}{prop if prop.startswith('.') else property_path(prop)}"
 
 
 def property_path(name: str) -> str:

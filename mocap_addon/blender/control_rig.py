@@ -10,7 +10,7 @@ import bpy
 import numpy as np
 from numpy.typing import NDArray
 
-from ..motion.errors import TargetError
+from ..motion.errors import RigError, TargetError
 from ..motion.skeleton import Skeleton
 from ..retarget import PoseMotion
 from ..retarget.controls import Plan, on_bones, to_controls
@@ -18,8 +18,9 @@ from ..rig.body import RoleBody, role_body
 from ..rig.control_sets import ControlSet, Limb, find_controls
 from ..rig.roles import RoleMap
 from ..rig.table import CorrectionTable
-from . import own_controls, rig_links
+from . import compat, own_controls, rig_links
 from .armature import Target
+from .channels import setting_path
 from .recipes import recipe_of
 
 SWITCHED = "switched"
@@ -137,6 +138,19 @@ def switched(obj: bpy.types.Object, motion: PoseMotion) -> tuple[PoseMotion, lis
 
 def _fits(table: CorrectionTable, plan: Plan) -> bool:
     return all(row.target in plan.body.skeleton for row in table.rows if row.role == "hips")
+
+
+def check_alike(action: str, motion: PoseMotion) -> None:
+    """Raise :class:`RigError` where an action, of which a part is to stay, has its keys on other controls than the new motion."""
+    found = bpy.data.actions.get(action)
+    paths = {setting_path(bone, prop): (bone, prop, value) for bone, prop, value in motion.settings}
+    for curve in () if found is None else compat.all_curves(found):
+        bone, prop, value = paths.get(curve.data_path, ("", "", 0.0))
+        if bone and len(curve.keyframe_points) and abs(curve.evaluate(curve.keyframe_points[0].co[0]) - value) > 1e-3:
+            raise RigError(
+                f'The motion that is there has its keys on other controls ("{prop}" of "{bone}" differs), so that parts of both do '
+                "not fit together; choose the same controls for the new one."
+            )
 
 
 def plan_for(obj: bpy.types.Object, target: Target, roles: RoleMap, choice: Controls = "auto") -> Plan | None:

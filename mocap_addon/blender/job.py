@@ -214,6 +214,7 @@ def carry(
     under = existing.now(obj, pose=bool(options.mask)) if under is None else under
     recipe["under"] = asdict(under)
     if options.mask:
+        control_rig.check_alike(under.action, motion)
         roles = bodies.target.pose.roles if puppet.plan is None else puppet.plan.roles
         motion, start = _masked(obj, target, motion, roles, options.mask, under, start)
     if stood:
@@ -319,6 +320,7 @@ def _notes(obj: bpy.types.Object, target: Target, motion: PoseMotion, take: Take
     names = target.skeleton.names
     keyed = dict.fromkeys((*motion.moving, *motion.bones))
     above = {joint: None for bone in keyed for joint in target.skeleton.ancestors(bone) if joint not in keyed}
+    above |= dict.fromkeys(sorted(motion.followed))
     moving = [names[joint] for joint in motion.moving]
     notes = state.bone_notes(obj, [names[joint] for joint in keyed], [names[joint] for joint in above], moving, controls=controls)
     for k, joint in enumerate(motion.moving):

@@ -5,7 +5,7 @@ Blender keeps the last value of a channel that no action moves any more. A take 
 therefore play on top of a pose that depends on where the playhead stood. Such channels get one key with the rest value:
 
 - location and scale of the bones that the new motion keys, and the rotation of those that it only moves;
-- everything on bones above those, which carry them;
+- everything on bones above those, which carry them, and on others that these follow;
 - everything on other bones, where the action before was one of ours: then it is our motion that would show in ours.
 
 What a person posed by hand without keys, or animated on other bones in an action of their own, is theirs and stays.
@@ -58,6 +58,7 @@ def put_back(
     turned = {names[bone] for bone in motion.bones}
     keyed = {*turned, *(names[bone] for bone in motion.moving)}
     carrying = {names[j] for bone in (*motion.bones, *motion.moving) for j in target.skeleton.ancestors(bone)} - keyed
+    carrying |= {names[j] for j in motion.followed}
     for path in dict.fromkeys(moved):
         if path in written:
             continue

@@ -51,6 +51,8 @@ class PoseMotion:
     settings : tuple of (bone, property, value)
         Custom properties of bones that the motion needs at a value (the switch between FK and IK); a property that starts with a full
         stop is a path from the bone (``.constraints["IK"].influence``).
+    followed : frozenset of int
+        Other bones than those above the keyed ones whose pose shows in theirs; the motion takes them to be at rest.
     """
 
     name: str
@@ -66,6 +68,7 @@ class PoseMotion:
     turning: Array | None = None
     held: frozenset[int] = frozenset()
     settings: tuple[tuple[str, str, float], ...] = ()
+    followed: frozenset[int] = frozenset()
 
     def to_take(self, skeleton: Skeleton) -> Take:
         """The whole pose as a take on ``skeleton``, every bone without keys at rest."""

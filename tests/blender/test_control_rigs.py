@@ -241,6 +241,41 @@ def test_settings_go_back_with_the_next_action(rigify, walk):
     assert rig.pose.bones["thigh_parent.L"]["IK_FK"] == 1.0
 
 
+def test_what_an_action_before_left_on_controls_without_keys_goes_back_to_rest(rigify, walk):
+    """The chest's and the hips' control bend the spine by way of copies, not as parents; the master of a thumb curls it."""
+    rig, meta = opened(rigify)
+    for name, prop, value in (
+        ("chest", "rotation_euler", 0.6),
+        ("hips", "rotation_euler", -0.4),
+        ("thumb.01_master.L", "rotation_euler", 0.8),
+    ):
+        rig.pose.bones[name].rotation_mode = "XYZ"
+        setattr(rig.pose.bones[name], prop, (value, 0.0, 0.0))
+        rig.pose.bones[name].keyframe_insert(prop, frame=1)
+    bpy.context.scene.frame_set(1)
+    result = retarget(rig, walk)
+    assert {"chest", "hips", "thumb.01_master.L"} <= keyed(result.action)
+    retarget(meta, walk)
+    turn, place, _ = worst(rig, meta, EVEN, ("hand.L", "hand.R", "spine.003"), "DEF-")
+    assert turn[0] < 0.1 and place[0] < 0.1, (turn, place)
+
+
+def test_a_mask_over_motion_on_other_controls_is_refused(rigify, walk):
+    from mocap_addon.motion.errors import RigError
+    from mocap_addon.retarget import Mask
+
+    rig, meta = opened(rigify)
+    retarget(rig, walk, controls="ik_legs")
+    arms = Mask(parts=frozenset({"left arm", "right arm"}))
+    with pytest.raises(RigError, match="on other controls"):
+        retarget(rig, walk, mask=arms)
+    result = retarget(rig, walk, controls="ik_legs", mask=arms)
+    retarget(meta, walk)
+    assert "foot_ik.L" in keyed(result.action) and result.meant is None
+    turn, place, _ = worst(rig, meta, EVEN, (*FEET, "hand.L", "hand.R"), "DEF-")
+    assert turn[0] < 0.5 and place[0] < 1.0, (turn, place)
+
+
 def test_an_action_is_made_again_on_other_controls(rigify, walk):
     rig, meta = opened(rigify)
     result = retarget(rig, walk)

@@ -123,7 +123,16 @@ def to_controls(motion: PoseMotion, plan: Plan) -> PoseMotion:
     switched = [s for limb in limbs for s in limb.ik] + [
         s for limb in plan.forward if any(r in _roles_of(active) for r in limb.roles) for s in limb.fk
     ]
-    return replace(motion, bones=bones, rotations=rotations, moving=moving, locations=locations, held=frozenset(), settings=tuple(switched))
+    return replace(
+        motion,
+        bones=bones,
+        rotations=rotations,
+        moving=moving,
+        locations=locations,
+        held=frozenset(),
+        settings=tuple(switched),
+        followed=frozenset(follower.resting - plan.bones.above(order)),
+    )
 
 
 def on_bones(motion: PoseMotion, plan: Plan, deform: NDArray[np.bool_]) -> PoseMotion:

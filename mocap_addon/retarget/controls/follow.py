@@ -8,7 +8,7 @@ Blender itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -55,6 +55,10 @@ class Bones:
         """The rest pose of a joint."""
         return at_rest(self.skeleton.rest_global_rotations[joint], self.skeleton.rest_global_positions[joint])
 
+    def above(self, joints: Iterable[int]) -> set[int]:
+        """The joints and all that stand above them."""
+        return {above for joint in joints for above in (joint, *self.skeleton.ancestors(joint))}
+
     def between(self, joint: int, control: int) -> Array:
         """(4,): what ``joint``'s turn away from rest is multiplied by on the right to give that of a control that stands as it does."""
         return quat.mul(self.skeleton.rest_global_rotations[joint], quat.inv(self.skeleton.rest_global_rotations[control]))
@@ -82,6 +86,8 @@ class Follower:
         self._found: dict[int, Rigid] = {}
         self._above: dict[int, Rigid] = {}
         self._asked: set[int] = set()
+        self.resting: set[int] = set()
+        """Bones that were taken to be at rest in themselves."""
 
     def motion(self, joint: int) -> Rigid:
         """How a joint moves: as it is known, else as it is posed, else at rest in itself, with what carries it."""
@@ -89,7 +95,10 @@ class Follower:
             if joint not in self._found:
                 self._found[joint] = self._posed[joint](self.carried(joint))
             return self._found[joint]
-        return self._known[joint] if joint in self._known else self.carried(joint)
+        if joint in self._known:
+            return self._known[joint]
+        self.resting.add(joint)
+        return self.carried(joint)
 
     def basis(self, joint: int) -> Rigid:
         """What the joint itself has to store: ``W0^-1 P^-1 X W0``."""
