@@ -149,13 +149,15 @@ def on_bones(motion: PoseMotion, plan: Plan, deform: NDArray[np.bool_]) -> PoseM
         Bones of the rig that move the skin.
     """
     skeleton, body = plan.bones.skeleton, plan.body
-    above = {joint: body.joints[p] if p >= 0 else -1 for joint, p in zip(body.joints, body.skeleton.parents.tolist(), strict=True)}
+    parents: list[int] = body.skeleton.parents.tolist()
+    above = {joint: body.joints[p] if p >= 0 else -1 for joint, p in zip(body.joints, parents, strict=True)}
     role = {body.joints[k]: role for role, chain in body.roles.joints.items() for k in chain}
     controls = [
         Control(joint, joint, role[joint], moves=role[joint] in ("root", "hips") or above[joint] not in skeleton.ancestors(joint))
         for joint in body.joints
+        if joint in role  # a palm that only says where the forearm ends has none, and follows stiffly
     ]
-    roots = {joint for joint in body.joints if role[joint] == "root"}
+    roots = {joint for joint in role if role[joint] == "root"}
     stands = {c.bone: c.joint for c in plan.controls.controls if c.turns} | dict(plan.controls.twins)
     for bone in np.flatnonzero(deform).tolist():
         if bone in above:
