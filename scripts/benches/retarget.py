@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -178,10 +179,11 @@ def _long_takes(folder: Path, long: int, processes: int) -> list[Figure]:
     short_path, long_path = long_take(2000, folder), long_take(long, folder)
     per_frame: dict[int, list[float]] = {2000: [], long: []}
     memory: list[float] = []
+    alone = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "scripts")))}
     for _ in range(processes):
         for frames, path in ((2000, short_path), (long, long_path)):
             out = subprocess.run(
-                [sys.executable, __file__, str(path)], capture_output=True, text=True, check=True, env=None, timeout=600, cwd=ROOT
+                [sys.executable, __file__, str(path)], capture_output=True, text=True, check=True, env=alone, timeout=600, cwd=ROOT
             )
             found = json.loads(out.stdout.strip().splitlines()[-1])
             per_frame[frames].append(found["seconds"] / frames)
@@ -229,6 +231,4 @@ def _alone(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
-    sys.path.insert(0, str(ROOT / "scripts"))
     _alone(Path(sys.argv[1]))
