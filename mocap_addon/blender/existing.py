@@ -119,18 +119,18 @@ def padded(new: PoseMotion, frames: Array, wanted: tuple[float, float] | None) -
     if not before and not after:
         return new, frames
     held = np.clip(np.arange(-before, len(frames) + after), 0, len(frames) - 1)
-    return (
-        replace(
-            new,
-            times=_continued(new.times, before, after, seconds),
-            rotations=new.rotations[held],
-            locations=new.locations[held],
-            placement=None if new.placement is None else new.placement[held],
-            turning=None if new.turning is None else new.turning[held],
-            curves={name: values[held] for name, values in new.curves.items()},
-        ),
-        _continued(frames, before, after, step),
+    longer = replace(
+        new,
+        times=_continued(new.times, before, after, seconds),
+        rotations=new.rotations[held],
+        locations=new.locations[held],
+        placement=None if new.placement is None else new.placement[held],
+        turning=None if new.turning is None else new.turning[held],
+        curves={name: values[held] for name, values in new.curves.items()},
     )
+    if new.time_code is not None:
+        longer = longer.with_time_code(new.time_code.shifted(-before * seconds))
+    return longer, _continued(frames, before, after, step)
 
 
 def _continued(axis: Array, before: int, after: int, step: float) -> Array:

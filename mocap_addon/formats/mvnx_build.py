@@ -144,6 +144,7 @@ class TakeBuilder:
             props=self._prop_tracks(settled),
             performer=self.subject.attributes.get("label", ""),
             timecode=self._first.get("tc") or None,
+            timecode_rate=nominal,  # MVN counts its own frames in the last field: 0 to 239 at 240 Hz
             notes=tuple(notes),
             facts=facts,
         )

@@ -16,9 +16,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from . import kinematics, quat, timeline
+from . import kinematics, quat, timecode, timeline
 from .errors import MocapError
 from .skeleton import Skeleton
+from .timecode import TimeCode
 
 Array = NDArray[np.float64]
 Source = Literal["capture", "retargeted", "replay"]
@@ -56,7 +57,11 @@ class Take:
     performer : str
     source : "capture", "retargeted" or "replay"
     timecode : str or None
-        ``HH:MM:SS:FF`` of the first frame.
+        ``HH:MM:SS:FF`` of the first frame (:mod:`.timecode`); ``time_code`` is the same, understood.
+    timecode_rate : Fraction or None
+        Frames a second of the time code; None: the rate of the take.
+    events : tuple of (seconds, name)
+        What was marked on the same time axis: annotations, hits, slates.
     notes : tuple of str
         What a person should know about how the take was read: warnings, guesses. One plain sentence each.
     facts : mapping
@@ -75,6 +80,8 @@ class Take:
     performer: str = ""
     source: Source = "capture"
     timecode: str | None = None
+    timecode_rate: Fraction | None = None
+    events: tuple[tuple[float, str], ...] = ()
     notes: tuple[str, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict[str, object])
 
@@ -98,6 +105,26 @@ class Take:
         return float(self.times[-1] - self.times[0]) if len(self.times) else 0.0
 
     @cached_property
+    def time_code(self) -> TimeCode | None:
+        """The time code of the first sample; None where there is none, or what is written is none."""
+        rate = self.timecode_rate or self.rate
+        if self.timecode is None or rate is None:
+            return None
+        try:
+            return timecode.parse(self.timecode, rate)
+        except MocapError:
+            return None
+
+    def with_time_code(self, start: TimeCode | None) -> Take:
+        """The take with another time code at its first sample."""
+        return replace(self, timecode=None if start is None else str(start), timecode_rate=None if start is None else start.rate)
+
+    def _time_coded_from(self, seconds: float) -> Take:
+        """The take with its time code that much later: its first sample is another one now."""
+        start = self.time_code
+        return self if start is None else self.with_time_code(start.shifted(seconds) if seconds else start)
+
+    @cached_property
     def global_rotations(self) -> Array:
         """(F, J, 4): rotations in the world."""
         return kinematics.global_rotations(self.local_rotations, self.skeleton.parents)
@@ -111,8 +138,9 @@ class Take:
         """Samples ``start`` to ``stop`` (as a slice; views, no copy). Times are kept as they are."""
         s = slice(start, stop)
         moving = len(self.local_translations) == len(self.times)
+        first = self.times[s][:1]
         return replace(
-            self,
+            self._time_coded_from(float(first[0] - self.times[0])) if len(first) else self,
             times=self.times[s],
             local_rotations=self.local_rotations[s],
             local_translations=self.local_translations[s] if moving else self.local_translations,
@@ -125,11 +153,14 @@ class Take:
         """Whole frames at ``rate`` from the first sample on: rotations by slerp, the rest linearly. Unchanged where the times are."""
         at = timeline.sample_times(self.times, rate)
         if len(at) == len(self.times) and np.allclose(at, self.times, rtol=0.0, atol=1e-9):
-            return replace(self, rate=rate)
+            return replace(self._time_coded_from(0.0), rate=rate)
         return replace(self.sampled(at), rate=rate)
 
     def sampled(self, at: Array) -> Take:
-        """The take at the times ``at`` (seconds, strictly increasing); held before its start and after its end."""
+        """The take at the times ``at`` (seconds, strictly increasing); held before its start and after its end.
+
+        Time code is counted on, not interpolated, and is of the new first sample, also before the start and after the end.
+        """
         if len(self.times) == 0:
             raise MocapError(f'The take "{self.name}" has no frames; there is nothing to sample.')
         i0, i1, t = timeline.bracket(self.times, at)
@@ -148,12 +179,12 @@ class Take:
             return a[i0] * (1.0 - w) + a[i1] * w
 
         return replace(
-            self,
+            self._time_coded_from(float(at[0] - self.times[0])) if len(at) else self,
             times=at,
             local_rotations=rotations,
             local_translations=linear(self.local_translations) if moving else self.local_translations,
             valid=None if self.valid is None else self.valid[i0] & self.valid[i1],
-            curves={k: linear(v) for k, v in self.curves.items()},
+            curves={k: v[picked] if k.startswith(timecode.PREFIX) else linear(v) for k, v in self.curves.items()},
             props={k: PropTrack(quat.slerp(v.rotations[i0], v.rotations[i1], t), linear(v.translations)) for k, v in self.props.items()},
             rate=None,
         )

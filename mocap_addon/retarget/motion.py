@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..motion import quat
+from ..motion import quat, timecode
 from ..motion.skeleton import Skeleton
 from ..motion.take import Take
+from ..motion.timecode import TimeCode
 
 Array = NDArray[np.float64]
 
@@ -39,7 +40,7 @@ class PoseMotion:
     rate : Fraction or None
         Nominal rate of a uniform time axis.
     curves : mapping from name to (F,) array
-        Scalar curves that travel with the pose.
+        Scalar curves that travel with the pose, also ``TCHour``, ``TCMinute``, ``TCSecond`` and ``TCFrame`` where there is time code.
     notes : tuple of str
         Warnings, one plain sentence each.
     placement : (F, 3) array or None
@@ -53,6 +54,8 @@ class PoseMotion:
         stop is a path from the bone (``.constraints["IK"].influence``).
     followed : frozenset of int
         Other bones than those above the keyed ones whose pose shows in theirs; the motion takes them to be at rest.
+    time_code : TimeCode or None
+        Of the first sample; set by :meth:`with_time_code`, which keeps its curves in step.
     """
 
     name: str
@@ -69,6 +72,14 @@ class PoseMotion:
     held: frozenset[int] = frozenset()
     settings: tuple[tuple[str, str, float], ...] = ()
     followed: frozenset[int] = frozenset()
+    time_code: TimeCode | None = None
+
+    def with_time_code(self, start: TimeCode | None) -> PoseMotion:
+        """The motion with ``start`` as the time code of its first sample: the four curves are computed for its times (none without)."""
+        curves = {name: values for name, values in self.curves.items() if not name.startswith(timecode.PREFIX)}
+        if start is not None and len(self.times):
+            curves |= timecode.curves(start, self.times - self.times[0])
+        return replace(self, curves=curves, time_code=start)
 
     def to_take(self, skeleton: Skeleton) -> Take:
         """The whole pose as a take on ``skeleton``, every bone without keys at rest."""
@@ -81,8 +92,9 @@ class PoseMotion:
         translations[:] = skeleton.rest_translations
         moving = list(self.moving)
         translations[:, moving] += quat.rotate(skeleton.rest_rotations[moving], self.locations)
-        take = Take(self.name, skeleton, self.times, rotations, translations, rate=self.rate, source="retargeted", curves=self.curves)
-        return self.carried(take)
+        curves = {name: values for name, values in self.curves.items() if self.time_code is None or not name.startswith(timecode.PREFIX)}
+        take = Take(self.name, skeleton, self.times, rotations, translations, rate=self.rate, source="retargeted", curves=curves)
+        return self.carried(take.with_time_code(self.time_code))
 
     def carried(self, take: Take) -> Take:
         """A take of the pose alone, carried as ``placement`` and ``turning`` say: its roots move with the object."""

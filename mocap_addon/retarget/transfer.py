@@ -153,7 +153,7 @@ def retarget(take: Take, table: CorrectionTable, target: Skeleton, options: Reta
         rate=take.rate,
         curves=dict(take.curves),
         placement=locations[:, whole[0]] if whole else None,
-    )
+    ).with_time_code(take.time_code)
     motion = adjusted(motion, target, bodies.target, options.adjustments, inherits_rotation=options.inherits_rotation)
     return motion if options.root.plain else _rooted(motion, take, target, bodies, options)
 
