@@ -14,7 +14,7 @@ from ..motion.take import Take
 from ..rig.table import CorrectionTable
 from . import compat, sources
 from .armature import check
-from .job import JobOptions, retarget_onto
+from .job import Character, JobOptions, character_of, retarget_onto
 from .rig_graph import restorer
 
 
@@ -62,9 +62,12 @@ def retarget_all(
         One plain sentence, with the take's name where it is one take's fault; nothing has been changed then.
     """
     out: list[Retargeted] = []
+    options = options or JobOptions()
     with _all_or_none(obj):
+        # Read once: its rest pose is the same for all of them, and reading it evaluates the scene with what is assigned.
+        character = character_of(obj, table=table, controls=options.controls)
         for take in takes:
-            out.append(_one(obj, take, table, options))
+            out.append(_one(obj, take, table, options, character))
             if progress is not None and progress(len(out)) is False:
                 raise MocapError(f'Putting takes onto "{obj.name}" was cancelled.')
         if not out:
@@ -84,9 +87,9 @@ def takes_of_rig(source: bpy.types.Object) -> Iterator[Take]:
             yield sources.read_rig(source, action=found.action, slot=found.slot or None)
 
 
-def _one(obj: bpy.types.Object, take: Take, table: CorrectionTable | None, options: JobOptions | None) -> Retargeted:
+def _one(obj: bpy.types.Object, take: Take, table: CorrectionTable | None, options: JobOptions, character: Character) -> Retargeted:
     try:
-        result = retarget_onto(obj, take, table=table, options=options)
+        result = retarget_onto(obj, take, table=table, options=options, character=character)
     except MocapError as error:
         error.args = (f'Take "{take.name}": {error}',)
         raise

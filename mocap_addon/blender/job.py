@@ -5,21 +5,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, Literal
 
 import bpy
 
-from .. import __version__, retarget, rig
+from .. import retarget, rig
 from ..motion.errors import RigError
 from ..motion.take import Take
-from ..retarget import Adjustments, Mask, PoseMotion, RetargetOptions
-from ..retarget.adjust import NO_ADJUSTMENTS
+from ..retarget import Mask, PoseMotion, RetargetOptions
 from ..retarget.build import Bodies, bodies_of, table_and_bodies
-from ..retarget.mask import NO_MASK
 from ..retarget.neutral import Chosen, reference_notes, source_reference
-from ..retarget.root_motion import AS_RECORDED, RootMotion
 from ..retarget.travel import sole_thickness
 from ..rig.roles import RoleMap
 from ..rig.table import CorrectionTable
@@ -27,45 +23,9 @@ from . import actions, armature, control_check, control_rig, existing, routing, 
 from .armature import Target
 from .control_rig import Controls, Puppet
 from .existing import Existing
+from .job_options import JobOptions, options_of, recipe_for
 
-
-@dataclass(frozen=True)
-class JobOptions:
-    """How a take becomes an action.
-
-    Parameters
-    ----------
-    rate : Fraction, "scene" or "source"
-        Samples a second: "scene" puts one key on each whole frame of the scene; "source" keeps the take's samples where they are in time.
-    frame_start : float or None
-        Scene frame of the first sample; None: the scene's first frame.
-    reference_frame : int, "rest" or None
-        Sample of the take to use as the source's reference pose; "rest": its rest pose; None: its rest pose where that is a body, else what
-        is found in the take (:mod:`..retarget.neutral`).
-    travel : float or None
-        Scale of the hips' travel; None: the ratio of leg lengths.
-    name : str or None
-        The action's name; None: the take's.
-    adjustments : Adjustments
-        Body sliders.
-    mask : Mask
-        Parts of the body and range of frames that the motion goes to. Elsewhere the character keeps the motion, or the pose, that it has:
-        the new action holds both.
-    root : RootMotion
-        Who carries the character over the ground.
-    controls : "auto", "deform", "fk", "ik_legs" or "ik"
-        Which bones get the keys where the character's bones are driven by controls (:data:`.control_rig.CONTROLS`).
-    """
-
-    rate: Fraction | Literal["scene", "source"] = "scene"
-    frame_start: float | None = None
-    reference_frame: Chosen = None
-    travel: float | None = None
-    name: str | None = None
-    adjustments: Adjustments = NO_ADJUSTMENTS
-    mask: Mask = NO_MASK
-    root: RootMotion = AS_RECORDED
-    controls: Controls = "auto"
+__all__ = ["Carried", "Character", "JobOptions", "JobResult", "carry", "character_of", "options_of", "preview_table", "retarget_onto"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +57,35 @@ class JobResult:
         return self.motion.to_take(self.target.skeleton) if self.meant is None else self.meant.to_take(self.puppet.skeleton)
 
 
+@dataclass(frozen=True, eq=False)
+class Character:
+    """What is read of a character before takes come onto it: its bones, their roles, what the keys go to."""
+
+    target: Target
+    roles: RoleMap
+    puppet: Puppet
+
+
+def character_of(obj: bpy.types.Object, *, table: CorrectionTable | None = None, controls: Controls = "auto") -> Character:
+    """Read a character. Nothing is changed.
+
+    Raises
+    ------
+    MocapError
+        It cannot take motion, or has no such controls.
+    """
+    target = armature.read(obj, bpy.context.scene)
+    roles = rig.match(target.skeleton)
+    return Character(target, roles, control_rig.puppet(obj, target, roles, controls, table))
+
+
 def retarget_onto(
-    obj: bpy.types.Object, take: Take, *, table: CorrectionTable | None = None, options: JobOptions | None = None
+    obj: bpy.types.Object,
+    take: Take,
+    *,
+    table: CorrectionTable | None = None,
+    options: JobOptions | None = None,
+    character: Character | None = None,
 ) -> JobResult:
     """Carry a take onto an armature object: a new action, assigned, the old one kept.
 
@@ -111,6 +98,8 @@ def retarget_onto(
     table : CorrectionTable, optional
         An edited or loaded one; computed when missing.
     options : JobOptions, optional
+    character : Character, optional
+        ``obj`` as it was read before, by the same table and controls: for many takes onto one.
 
     Raises
     ------
@@ -119,7 +108,7 @@ def retarget_onto(
     """
     options = options or JobOptions()
     scene = bpy.context.scene
-    carried = carry(obj, take, table=table, options=options)
+    carried = carry(obj, take, table=table, options=options, character=character)
     started = time.perf_counter()
     action = actions.write(
         obj,
@@ -167,6 +156,7 @@ def carry(
     table: CorrectionTable | None = None,
     options: JobOptions | None = None,
     under: Existing | None = None,
+    character: Character | None = None,
 ) -> Carried:
     """The part of :func:`retarget_onto` that changes nothing: the motion, and the recipe to store with it.
 
@@ -175,9 +165,9 @@ def carry(
     options = options or JobOptions()
     started = time.perf_counter()
     scene = bpy.context.scene
-    target = armature.read(obj, scene)
-    source_roles, target_roles = _roles(take, target)
-    puppet = control_rig.puppet(obj, target, target_roles, options.controls, table)
+    character = character or character_of(obj, table=table, controls=options.controls)
+    target, target_roles, puppet = character.target, character.roles, character.puppet
+    source_roles = rig.match(take.skeleton)
     table, bodies = _table(take, target, puppet, source_roles, table, options.reference_frame)
     matched = time.perf_counter()
 
@@ -208,7 +198,7 @@ def carry(
         *puppet.notes,
         *_notes(obj, target, motion, take, controls=puppet.plan is not None),
     )
-    recipe = _recipe(obj, take, table, options)
+    recipe = recipe_for(obj, take, table, options)
     start = float(scene.frame_start if options.frame_start is None else options.frame_start)
     recipe["frame_start"] = start
     under = existing.now(obj, pose=bool(options.mask)) if under is None else under
@@ -277,14 +267,9 @@ def preview_table(
     obj: bpy.types.Object, take: Take, *, reference_frame: Chosen = None, controls: Controls = "auto"
 ) -> tuple[CorrectionTable, RoleMap, RoleMap]:
     """The table that :func:`retarget_onto` would compute, and both role maps. Nothing is changed."""
-    target = armature.read(obj, bpy.context.scene)
-    source_roles, target_roles = _roles(take, target)
-    puppet = control_rig.puppet(obj, target, target_roles, controls)
-    return _table(take, target, puppet, source_roles, None, reference_frame)[0], source_roles, target_roles
-
-
-def _roles(take: Take, target: Target) -> tuple[RoleMap, RoleMap]:
-    return rig.match(take.skeleton), rig.match(target.skeleton)
+    found, source_roles = character_of(obj, controls=controls), rig.match(take.skeleton)
+    table, _bodies = _table(take, found.target, found.puppet, source_roles, None, reference_frame)
+    return table, source_roles, found.roles
 
 
 def _table(
@@ -330,53 +315,3 @@ def _notes(obj: bpy.types.Object, target: Target, motion: PoseMotion, take: Take
     if take.valid is not None and not take.valid.all():
         notes.append("Some samples of the take are not numbers; their neighbours' values are held there.")
     return notes
-
-
-def _recipe(obj: bpy.types.Object, take: Take, table: CorrectionTable, options: JobOptions) -> dict[str, object]:
-    """What it takes to run the job again."""
-    rate = options.rate if isinstance(options.rate, str) else f"{options.rate.numerator}/{options.rate.denominator}"
-    return {
-        "version": 1,
-        "addon": __version__,
-        "character": obj.name,
-        "take": take.name,
-        "source": take.facts.get("path", ""),
-        "source_hash": take.facts.get("hash", ""),
-        "read": take.facts.get("read", {}),
-        "rig": _rig(take),
-        "options": {
-            "rate": rate,
-            "frame_start": options.frame_start,
-            "reference_frame": options.reference_frame,
-            "travel": options.travel,
-            "controls": options.controls,
-            "adjustments": asdict(options.adjustments),
-            "root": options.root.as_dict(),
-            "mask": {**asdict(options.mask), "parts": sorted(options.mask.parts)},
-        },
-        "table": rig.dumps(table),
-    }
-
-
-def _rig(take: Take) -> dict[str, object] | None:
-    """Of a take that was read from a rig in the scene: what to read again."""
-    if take.facts.get("format") != "rig":
-        return None
-    return {name: take.facts.get(name) for name in ("object", "action", "slot", "frame_start", "frame_end", "asked")}
-
-
-def options_of(recipe: Mapping[str, object]) -> JobOptions:
-    """The settings that a recipe holds; what it does not know is as by default."""
-    stored = recipe.get("options")
-    known = {f.name for f in fields(JobOptions)}
-    found: dict[str, Any] = {k: v for k, v in stored.items() if k in known} if isinstance(stored, Mapping) else {}
-    rate = found.get("rate", "scene")
-    if rate not in ("scene", "source"):
-        found["rate"] = Fraction(rate)
-    if "adjustments" in found:
-        found["adjustments"] = Adjustments(**found["adjustments"])
-    if "root" in found:
-        found["root"] = RootMotion.from_dict(found["root"])
-    if "mask" in found:
-        found["mask"] = Mask(**{**found["mask"], "parts": frozenset(found["mask"]["parts"])})
-    return JobOptions(**found)

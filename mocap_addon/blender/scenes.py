@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from fractions import Fraction
@@ -25,6 +26,7 @@ def scene_rate(scene: bpy.types.Scene) -> Fraction:
     return Fraction(scene.render.fps) / _simplest(scene.render.fps_base)
 
 
+@functools.cache
 def _simplest(value: float) -> Fraction:
     exact = Fraction(value)
     for digits in range(8):
