@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 
+import pytest
 from hypothesis import settings
 
 # Machines differ in speed, and a shared one stalls: a test fails for what it computes, never for how long one example took.
@@ -22,3 +24,21 @@ def pytest_collection_modifyitems(config, items):
         kept = [item for item in items if item.get_closest_marker("thorough") is None]
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
+
+
+_exit_code = 0
+
+
+def pytest_sessionfinish(session, exitstatus):
+    global _exit_code
+    _exit_code = int(exitstatus)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config):
+    """Blender as a module may crash (4.2) or hang (4.5) when the interpreter ends; the result must not be lost to that."""
+    bpy = sys.modules.get("bpy")
+    if bpy is not None and not bpy.app.binary_path:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_exit_code)

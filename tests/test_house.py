@@ -200,6 +200,32 @@ def test_a_crash_a_time_out_and_nothing_selected_are_failures(tmp_path):
     assert step(tmp_path, "def test_a(): pass\n", "-k", "nothing")[1:3] == (0, 1)
 
 
+def test_a_part_that_dies_is_run_once_more_and_said(tmp_path):
+    """A program that a signal ends is run again file by file; a test that fails is not."""
+    (tmp_path / "test_good.py").write_text("def test_a(): pass\n")
+    (tmp_path / "test_bad.py").write_text("def test_a(): assert False\n")
+    (tmp_path / "test_once.py").write_text(
+        "import os, pathlib, signal\n"
+        "def test_a():\n"
+        "    mark = pathlib.Path(__file__).with_suffix('.mark')\n"
+        "    if not mark.exists():\n"
+        "        mark.write_text('')\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    (tmp_path / "test_always.py").write_text("import os, signal\ndef test_a(): os.kill(os.getpid(), signal.SIGKILL)\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(tmp_path)]
+    name = {n: str(tmp_path / f"test_{n}.py") for n in ("good", "bad", "once", "always")}
+
+    def run(*parts):
+        return steps.run(steps.Step("it", command, 60.0, pytest=True, parts=parts), tmp_path, echo=False)
+
+    once = run([name["good"], name["once"]])
+    assert once[1:4] == (2, 0, 0) and "run again" in once.note
+    assert run([name["good"]], [name["always"]])[1:4] == (1, 1, 0)
+    failed = run([name["bad"], name["good"]])
+    assert failed[1:4] == (1, 1, 0) and "again" not in failed.note
+
+
 def test_the_closing_line(capsys):
     assert steps.summary([steps.Result("a", 3, 0, 1, 1.0), steps.Result("b", 2, 0, 0, 1.0)]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "5 passed, 0 failed, 1 skipped"

@@ -22,8 +22,10 @@ ROOT = environments.ROOT
 WHEELS = ("bpy42", "bpy45", "bpy50", "bpy53")
 BOX = ROOT.parent / "shared" / "tools" / "blender-box"
 BOX_SUITES = ("trixie", "sid")
-LIMIT = 20 * 60.0
-"""Seconds that one Blender may take."""
+LIMIT = 6 * 60.0
+"""Seconds that one process of a Blender may take."""
+AT_ONCE = 4
+"""Files of tests that one process of Blender runs."""
 SMALL = {"MOCAP_MATRIX": "1"}
 """Leaves out tests marked "thorough", which the default tier runs."""
 MARK = "@mocap@"
@@ -54,8 +56,9 @@ def run_all(paths: Sequence[str]) -> List[Result]:
             results.append(Result(name, 0, 1, 0, 0.0, str(error)))
             continue
         also = ["tests/motion"] if name == "bpy42" and (ROOT / "tests" / "motion").is_dir() else []  # the oldest numpy
-        command = [str(python), "-m", "pytest", *paths, *also]
-        steps.append(Step(f"{name} (module)", command, LIMIT, pytest=True, environment={"MOCAP_ZIP": str(zip_file), **SMALL}))
+        variables = {"MOCAP_ZIP": str(zip_file), **SMALL}
+        parts = [*in_parts(paths), *([also] if also else [])]
+        steps.append(Step(f"{name} (module)", [str(python), "-m", "pytest"], LIMIT, pytest=True, environment=variables, parts=parts))
     for program in executables(results):
         steps.append(_in_executable(program, paths, zip_file))
     return [*results, *run_together(steps, ROOT)]
@@ -106,8 +109,14 @@ def _ask(command: Sequence[str]):
 def _in_executable(program: Executable, paths: Sequence[str], zip_file: Path) -> Step:
     values = {"MOCAP_TEST_SITE": str(test_site(program.python)), "MOCAP_ZIP": str(zip_file), **SMALL}
     command = [*program.command, "--background", "--factory-startup", "--python-exit-code", "1"]
-    command += ["--python", str(ROOT / "tests" / "run_in_blender.py"), "--", *paths]
-    return Step(f"Blender {program.blender}", command, LIMIT, pytest=True, environment=program.variables(values))
+    command += ["--python", str(ROOT / "tests" / "run_in_blender.py"), "--"]
+    return Step(f"Blender {program.blender}", command, LIMIT, pytest=True, environment=program.variables(values), parts=in_parts(paths))
+
+
+def in_parts(paths: Sequence[str]) -> List[List[str]]:
+    """The files of tests in these folders, a few at a time."""
+    files = [str(p.relative_to(ROOT)) for path in paths for p in sorted((ROOT / path).rglob("test_*.py"))]
+    return [files[i : i + AT_ONCE] for i in range(0, len(files), AT_ONCE)]
 
 
 def test_site(python: str) -> Path:

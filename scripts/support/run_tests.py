@@ -51,7 +51,7 @@ def everything() -> List[Result]:
     steps = [
         Step("ruff format", [ruff, "format", "--check", "."], 60),
         Step("ruff check", [ruff, "check", "."], 60),
-        _pytest(f"tests in {bpy.parent.parent.name}", bpy, blender_folders()),
+        _pytest(f"tests in {bpy.parent.parent.name}", bpy, ())._replace(parts=matrix.in_parts(blender_folders())),
         _pytest("tests without bpy", core, core_paths()),
         Step("pyright", [pyright, "--pythonpath", str(core)], LIMIT, environment={"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}),
     ]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +32,8 @@ class Step(NamedTuple):
     pytest: bool = False
     environment: Dict[str, str] = {}
     may_select_none: bool = False
+    parts: Sequence[Sequence[str]] = ()
+    """Arguments of several runs of the command that together are this step (Blender falls over after hundreds of files in one process)."""
 
 
 class Result(NamedTuple):
@@ -52,6 +55,8 @@ class Result(NamedTuple):
 
 def run(step: Step, root: Path, *, echo: bool = True) -> Result:
     """Run a step; with ``echo`` its output goes straight to the terminal, otherwise it is kept in the result."""
+    if step.parts:
+        return _run_parts(step, root, echo=echo)
     if echo:
         print(f"\n== {step.name}", flush=True)
     with tempfile.TemporaryDirectory(prefix="mocap-test-") as folder:
@@ -75,6 +80,39 @@ def run(step: Step, root: Path, *, echo: bool = True) -> Result:
         if code == 0 and not report.exists():
             return Result(step.name, 0, 1, 0, seconds, "wrote no report", output)
         return Result(step.name, passed, failed, skipped, seconds, "", output)
+
+
+def _run_parts(step: Step, root: Path, *, echo: bool) -> Result:
+    """Run a step's parts one after the other and add them up.
+
+    A part whose program *dies* (a signal, or its time is up) is run once more, file by file, and the note names it: what fails
+    then, failed. A test that fails is never run again.
+    """
+    results: List[Result] = []
+    notes: List[str] = []
+    for part in step.parts:
+        alone = step._replace(command=[*step.command, *part], parts=(), may_select_none=True)
+        result = run(alone, root, echo=echo)
+        if _died(result):
+            notes.append(f"{' '.join(part)}: {result.note}, run again")
+            results.append(Result(step.name, 0, 0, 0, result.seconds, "", result.output))
+            again = [run(alone._replace(command=[*step.command, path]), root, echo=echo) for path in part]
+            notes += [f"{path}: {r.note}" for path, r in zip(part, again) if r.failed and r.note]
+            results += again
+        else:
+            notes += [f"{' '.join(part)}: {result.note}"] if result.failed and result.note else []
+            results.append(result)
+    passed, failed, skipped, seconds = (sum(getattr(r, k) for r in results) for k in ("passed", "failed", "skipped", "seconds"))
+    if passed + failed == 0:
+        notes.append("no test selected")
+        failed = 0 if step.may_select_none else 1
+    return Result(step.name, passed, failed, skipped, seconds, "; ".join(notes), "\n".join(r.output for r in results))
+
+
+def _died(result: Result) -> bool:
+    """Whether the program ended by a signal (a shell reports 128 and more) or by its time limit, not by a test that failed."""
+    code = re.search(r"^ended with exit (-?\d+)$", result.note)
+    return result.note.startswith("stopped after") or (code is not None and (int(code[1]) < 0 or int(code[1]) > 128))
 
 
 def run_together(steps: Sequence[Step], root: Path, workers: int = 2) -> List[Result]:

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import pytest
 
 bpy = pytest.importorskip("bpy", reason="this Python has no bpy; these tests run in Blender or in a bpy wheel")
@@ -45,20 +42,3 @@ def character():
     obj = next(o for o in bpy.data.objects if o.type == "ARMATURE")
     bpy.context.view_layer.objects.active = obj
     return obj
-
-
-_code = 0
-
-
-def pytest_sessionfinish(session, exitstatus):
-    global _code
-    _code = int(exitstatus)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_unconfigure(config):
-    """The 4.2 module crashes at the interpreter's end when any property ever had a callback; the result must not be lost to that."""
-    if not bpy.app.binary_path and bpy.app.version < (4, 5):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(_code)
