@@ -139,6 +139,11 @@ def _scaled(chosen: Playing, channels: Channels) -> list[str]:
 
 def _world(obj: bpy.types.Object, channels: Channels) -> Array:
     """(F, 4, 4), or (1, 4, 4) where nothing moves the object."""
+    return _above(obj) @ basis(obj, channels)
+
+
+def basis(obj: bpy.types.Object, channels: Channels) -> Array:
+    """The object's own transform, without its parents': ``(F, 4, 4)``, or ``(1, 4, 4)`` where nothing moves it."""
 
     def values(prop: str) -> Array:
         return channels.values(prop, prop, getattr(obj, prop))
@@ -151,7 +156,7 @@ def _world(obj: bpy.types.Object, channels: Channels) -> Array:
     out[:, :3, :3] = quat.to_matrix(turn) * scale[:, None, :]
     out[:, :3, 3] = place
     out[:, 3, 3] = 1.0
-    return _above(obj) @ out
+    return out
 
 
 def _above(obj: bpy.types.Object) -> Array:

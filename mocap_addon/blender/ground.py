@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The scene as ground to stand on: mesh objects, evaluated with their modifiers, instances included, still or moving.
+
+Three ways, by what can move:
+
+- what stands still becomes one tree in the world;
+- what moves as a whole, and by keys alone, becomes one tree in its own axes for all frames: rays are taken into those axes, arrays at once;
+- everything else (constraints, strips, cloth, armatures, simulations, particles) is evaluated frame by frame in a scene of its own, as
+  rigs are (:mod:`.rig_graph`); a tree is built only where a ray passes the bounds, and only when the surface has changed.
+
+Arrays are in the world, metres; trees are in Blender units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+from numpy.typing import NDArray
+
+from ..feet.ground import Hits
+from ..motion import quat
+from ..motion.errors import MocapError
+from . import object_motion
+from .ground_objects import ground_objects, may_deform
+from .ground_restless import Restless
+from .ground_scene import evaluating, placed
+from .ground_trees import Met, Solid, Triangles, solid, triangles
+from .scenes import scene_rate
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Allowed = Callable[[bpy.types.Object], bool]
+
+
+@dataclass(frozen=True, eq=False)
+class _Rigid:
+    """A surface in the axes of the object that carries it; ``index`` is that object's number, and its part's."""
+
+    carrier: bpy.types.Object
+    surface: Solid
+    index: int
+
+
+class SceneGround:
+    """Mesh objects of the scene. Answers :class:`..feet.ground.Ground`.
+
+    Use it through :func:`scene_ground`, which takes it apart again.
+
+    Parameters
+    ----------
+    objects : objects, see :func:`.ground_objects.ground_objects`
+    scene : scene
+        Whose unit and rate count.
+    frame : float
+        Scene frame at zero seconds.
+    """
+
+    def __init__(
+        self, objects: Iterable[bpy.types.Object], scene: bpy.types.Scene, frame: float, character: bpy.types.Object | None = None
+    ) -> None:
+        self._unit = float(scene.unit_settings.scale_length)
+        self._rate, self._first = float(scene_rate(scene)), frame
+        self._objects = list(objects)
+        self.notes: tuple[str, ...] = ()
+        self.names = tuple(obj.name for obj in self._objects)
+        self._number = {obj: i for i, obj in enumerate(self._objects)}
+        self._moves = [not object_motion.stands_still(obj) for obj in self._objects]
+        calm = [obj for obj in self._objects if _is_calm(obj)]
+        self._still: Solid | None = None
+        self._still_parts: Indices = np.zeros(0, dtype=np.int64)
+        self._rigid: list[_Rigid] = []
+        allowed = _Allowed(character)
+        self._build(calm, scene, allowed)
+        restless = [obj for obj in self._objects if obj not in set(calm)]
+        self._restless = Restless(restless, allowed) if restless else None
+        self._matrices: dict[int, tuple[bytes, Array]] = {}
+
+    def close(self) -> None:
+        """Take the evaluating scene away."""
+        if self._restless is not None:
+            self._restless.close()
+
+    @property
+    def triangles(self) -> int:
+        """How many there are in what never changes."""
+        kept = [self._still, *(r.surface for r in self._rigid)]
+        return sum(len(s.normals) for s in kept if s is not None)
+
+    # --- asked by the core ----------------------------------------------------------------------------------------------------------
+
+    def cast(self, origins: Array, directions: Array, lengths: Array, times: Array, limit: int = 4) -> Hits:
+        """See :class:`..feet.ground.Ground`."""
+        start, reach = origins / self._unit, lengths / self._unit
+        found: list[tuple[Met, Indices]] = []
+        if self._still is not None:
+            met = self._still.shoot(start, directions, reach, limit)
+            found.append((met, self._still_parts[met.part]))
+        frames = self._first + times * self._rate
+        for one in self._rigid:
+            met = self._into(one, start, directions, reach, frames, limit)
+            found.append((met, np.full(len(met.ray), one.index, dtype=np.int64)))
+        if self._restless is not None:
+            met = self._restless.shoot(start, directions, reach, frames, limit)
+            numbers = np.array([self._number[obj] for obj in self._restless.objects], dtype=np.int64)
+            found.append((met, numbers[met.part]))
+        return _sorted(found, origins, directions, self._unit, limit)
+
+    def spaces(self, objects: Indices, times: Array) -> tuple[Array, Array]:
+        """See :class:`..feet.ground.Ground`."""
+        places, turns = np.zeros((len(objects), 3)), quat.identity(len(objects))
+        frames = self._first + times * self._rate
+        for index in np.unique(objects).tolist():
+            if index < 0 or not self._moves[index]:
+                continue
+            of = objects == index
+            at, back = np.unique(frames[of], return_inverse=True)
+            matrices = self._world(self._objects[index], at)[back]
+            places[of] = matrices[:, :3, 3] * self._unit
+            linear = matrices[:, :3, :3]
+            turns[of] = quat.from_matrix(linear / np.maximum(np.cbrt(np.abs(np.linalg.det(linear))), 1e-12)[:, None, None])
+        return places, turns
+
+    # --- what never changes its shape -----------------------------------------------------------------------------------------------
+
+    def _build(self, calm: list[bpy.types.Object], scene: bpy.types.Scene, allowed: Allowed) -> None:
+        still: list[Triangles] = []
+        matrices: list[Array | None] = []
+        owners: list[int] = []
+        shapes: dict[bpy.types.Object, list[tuple[Triangles, Array]]] = {}
+        for obj, shape, matrix in _surfaces(calm, scene, allowed):
+            if self._moves[self._number[obj]]:
+                shapes.setdefault(obj, []).append((shape, matrix))
+            else:
+                still.append(shape)
+                matrices.append(matrix)
+                owners.append(self._number[obj])
+        self._still = solid(still, matrices)
+        self._still_parts = np.array(owners, dtype=np.int64)
+        for obj, parts in shapes.items():
+            surface = solid([shape for shape, _ in parts], [matrix for _, matrix in parts])
+            if surface is not None:
+                self._rigid.append(_Rigid(obj, surface, self._number[obj]))
+
+    def _into(self, one: _Rigid, origins: Array, directions: Array, lengths: Array, frames: Array, limit: int) -> Met:
+        """Rays against a surface that moves as a whole."""
+        world = self._world(one.carrier, frames)
+        undo = np.linalg.inv(world)
+        own = np.einsum("nij,nj->ni", undo[:, :3, :3], origins) + undo[:, :3, 3]
+        along = np.einsum("nij,nj->ni", undo[:, :3, :3], directions)
+        size = np.maximum(np.linalg.norm(along, axis=1), 1e-30)
+        met = one.surface.shoot(own, along / size[:, None], lengths * size, limit)
+        normal = np.einsum("nji,nj->ni", undo[met.ray if len(undo) > 1 else np.zeros_like(met.ray)][:, :3, :3], met.normal)
+        normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-30)[:, None]
+        return Met(met.ray, met.distance / size[met.ray], normal, met.part)
+
+    def _world(self, obj: bpy.types.Object, frames: Array) -> Array:
+        """(F, 4, 4) of an object that moves."""
+        if self._restless is not None and obj in self._restless.objects:
+            return self._restless.matrices(obj, frames)
+        at, back = np.unique(frames, return_inverse=True)
+        return np.broadcast_to(object_motion.world_matrices(obj, at), (len(at), 4, 4))[back]
+
+
+@contextmanager
+def scene_ground(
+    objects: Iterable[bpy.types.Object],
+    *,
+    character: bpy.types.Object | None = None,
+    scene: bpy.types.Scene | None = None,
+    frame: float | None = None,
+) -> Iterator[SceneGround]:
+    """The surfaces of ``objects`` that ``character`` can stand on. Nothing of the person's is changed.
+
+    Parameters
+    ----------
+    objects : iterable of objects
+        What is none for a foot (characters, clothes, widgets, cameras) is left out.
+    character : armature object, optional
+    scene : scene, optional
+        The current one by default.
+    frame : float, optional
+        Scene frame at zero seconds of the take; by default the scene's first frame.
+
+    Raises
+    ------
+    MocapError
+        None of the objects has a surface.
+    """
+    scene = scene or bpy.context.scene
+    picked = ground_objects(objects, character)
+    if not picked:
+        raise MocapError("Nothing that was chosen as ground has a surface to stand on; choose meshes that are no part of a character.")
+    ground = SceneGround(picked, scene, float(scene.frame_start if frame is None else frame), character)
+    try:
+        yield ground
+    finally:
+        ground.close()
+
+
+class _Allowed:
+    """Whether what is instanced is ground; each object is looked at once."""
+
+    def __init__(self, character: bpy.types.Object | None) -> None:
+        self._character, self._known = character, dict[bpy.types.Object, bool]()
+
+    def __call__(self, obj: bpy.types.Object) -> bool:
+        if obj not in self._known:
+            self._known[obj] = bool(ground_objects([obj], self._character))
+        return self._known[obj]
+
+
+def _is_calm(obj: bpy.types.Object) -> bool:
+    """Whether the surface is one and the same at all times and keys alone move it."""
+    if not object_motion.by_keys(obj):
+        return False
+    inside = obj.instance_collection.all_objects if obj.instance_type == "COLLECTION" and obj.instance_collection else ()
+    return not may_deform(obj) and not any(may_deform(o) or not object_motion.stands_still(o) for o in inside)
+
+
+def _surfaces(
+    objects: list[bpy.types.Object], scene: bpy.types.Scene, allowed: Allowed
+) -> Iterator[tuple[bpy.types.Object, Triangles, Array]]:
+    """Whose surface, its triangles in axes of their own, and what takes them into the world, or for what moves into its owner's axes."""
+    if not objects:
+        return
+    with evaluating(objects) as own:
+        own.frame_set(scene.frame_current)
+        graph = own.view_layers[0].depsgraph
+        shapes: dict[int, Triangles | None] = {}
+        still = {obj: object_motion.stands_still(obj) for obj in objects}
+        for obj, ready, _, matrix in placed(graph, still, allowed):
+            key = ready.data.as_pointer()
+            if key not in shapes:
+                shapes[key] = triangles(ready)
+            shape = shapes[key]
+            if shape is not None:
+                own_axes = matrix if still[obj] else np.linalg.inv(np.array(obj.evaluated_get(graph).matrix_world)) @ matrix
+                yield obj, shape, own_axes
+
+
+def _sorted(found: list[tuple[Met, Indices]], origins: Array, directions: Array, unit: float, limit: int) -> Hits:
+    """The nearest hits of each ray."""
+    out = Hits.none(len(origins), limit)
+    ray = np.concatenate([met.ray for met, _ in found]) if found else np.zeros(0, dtype=np.int64)
+    if not len(ray):
+        return out
+    distance = np.concatenate([met.distance for met, _ in found]) * unit
+    order = np.lexsort((distance, ray))
+    ray, distance = ray[order], distance[order]
+    first = np.searchsorted(ray, ray, side="left")
+    place = np.arange(len(ray)) - first
+    near = place < limit
+    ray, distance, place, order = ray[near], distance[near], place[near], order[near]
+    out.distance[ray, place] = distance
+    out.point[ray, place] = origins[ray] + directions[ray] * distance[:, None]
+    out.normal[ray, place] = np.concatenate([met.normal for met, _ in found])[order]
+    out.object[ray, place] = np.concatenate([numbers for _, numbers in found])[order]
+    return out

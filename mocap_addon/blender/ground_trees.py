@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Triangles of evaluated objects, and trees over them that rays are cast into.
+
+A tree is built from a mesh of our own that exists only for that moment: :meth:`BVHTree.FromObject` reads its arrays in C, where
+``FromPolygons`` would want every triangle as a Python list (2 million of them weigh more than the tree). Vertices are stored relative to
+the middle of the surface, so that single precision is good far away from the origin too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import bpy
+import numpy as np
+from mathutils.bvhtree import BVHTree
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Single = NDArray[np.float32]
+Indices = NDArray[np.int64]
+
+NEXT = 1e-4
+"""Blender units that a ray goes on behind a hit, to find the next surface."""
+
+_CLOSED_AT_MOST = 400_000
+"""Triangles: a larger surface is taken for open ground without counting its edges."""
+
+
+@dataclass(frozen=True, eq=False)
+class Triangles:
+    """``vertices (V, 3)`` and ``corners (T, 3)``."""
+
+    vertices: Single
+    corners: NDArray[np.int32]
+
+
+def triangles(obj: bpy.types.Object) -> Triangles | None:
+    """The surface of an evaluated object (or instance) in its own axes; None where it has none."""
+    mesh = obj.to_mesh()
+    if mesh is None:
+        return None
+    try:
+        mesh.calc_loop_triangles()
+        vertices = np.empty((len(mesh.vertices), 3), dtype=np.float32)
+        corners = np.empty((len(mesh.loop_triangles), 3), dtype=np.int32)
+        mesh.vertices.foreach_get("co", vertices.reshape(-1))
+        mesh.loop_triangles.foreach_get("vertices", corners.reshape(-1))
+    finally:
+        obj.to_mesh_clear()
+    return Triangles(vertices, corners) if len(corners) and np.isfinite(vertices).all() else None
+
+
+@dataclass(frozen=True, eq=False)
+class Met:
+    """What rays met. ``ray (H,)`` their numbers, ``distance (H,)`` along them, ``normal (H, 3)`` and ``part (H,)``."""
+
+    ray: Indices
+    distance: Array
+    normal: Array
+    part: Indices
+
+
+@dataclass(eq=False)
+class Solid:
+    """A surface that rays are cast into, in axes of its own.
+
+    Parameters
+    ----------
+    tree : BVHTree
+    origin : (3,) array
+        Where the tree's own origin is.
+    low, high : (3,) arrays
+        Its bounds.
+    normals : (T, 3) array
+        Of the triangles.
+    surface : Triangles
+        Relative to ``origin``.
+    starts : (P,) int array
+        The first triangle of each part.
+    """
+
+    tree: BVHTree
+    origin: Array
+    low: Array
+    high: Array
+    normals: Single
+    surface: Triangles
+    starts: Indices
+    _sides: dict[int, int] = field(default_factory=dict[int, int])
+
+    def near(self, origins: Array, directions: Array, lengths: Array) -> Indices:
+        """Which rays pass the bounds: numbers ``(M,)``. Slab by slab, as Kay and Kajiya (1986) do."""
+        first, last = np.zeros(len(origins)), lengths.astype(np.float64)
+        for axis in range(3):
+            start, step = origins[:, axis], directions[:, axis]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                a, b = (self.low[axis] - start) / step, (self.high[axis] - start) / step
+            flat = step == 0.0
+            if flat.any():
+                inside = (start >= self.low[axis]) & (start <= self.high[axis])
+                a, b = np.where(flat, np.where(inside, -np.inf, np.inf), a), np.where(flat, np.where(inside, np.inf, -np.inf), b)
+            np.maximum(first, np.minimum(a, b), out=first)
+            np.minimum(last, np.maximum(a, b), out=last)
+        return np.flatnonzero(first <= last)
+
+    def shoot(self, origins: Array, directions: Array, lengths: Array, most: int) -> Met:
+        """Up to ``most`` surfaces along each ray ``(N,)``; directions of length one. The only calls into Blender are one a ray and hit."""
+        rays = self.near(origins, directions, lengths)
+        start, step, left = origins[rays] - self.origin, directions[rays], lengths[rays].astype(np.float64)
+        gone = np.zeros(len(rays))
+        found: list[tuple[Indices, Array, Indices]] = []
+        for _ in range(most):
+            if not len(rays):
+                break
+            cast = self.tree.ray_cast
+            asked = zip(start.tolist(), step.tolist(), left.tolist(), strict=True)
+            answers = [cast(point, along, far) for point, along, far in asked]
+            distance = np.array([answer[3] for answer in answers], dtype=np.float64)
+            met = np.flatnonzero(~np.isnan(distance))
+            triangle = np.fromiter((answers[i][2] for i in met.tolist()), dtype=np.int64, count=len(met))
+            distance = distance[met]
+            found.append((rays[met], gone[met] + distance, triangle))
+            further = distance + NEXT
+            on = left[met] > further
+            met, further = met[on], further[on]
+            start = start[met] + step[met] * further[:, None]
+            rays, step, gone, left = rays[met], step[met], gone[met] + further, left[met] - further
+        if not found:
+            return Met(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, 3)), np.zeros(0, dtype=np.int64))
+        ray, distance, triangle = (np.concatenate(column) for column in zip(*found, strict=True))
+        part = np.searchsorted(self.starts, triangle, side="right") - 1
+        return Met(ray, distance, self._faced(self.normals[triangle].astype(np.float64), part, ray, directions[ray]), part)
+
+    def _faced(self, normals: Array, part: Indices, ray: Indices, directions: Array) -> Array:
+        """Normals ``(H, 3)`` that say where up is; hits come nearest first for each ray.
+
+        The side of a sheet that a ray meets is its upper one, whichever way its faces were drawn. A closed body has an inside, so its
+        faces are taken as they are; but where one that is turned inside out is met from outside, they are turned round.
+        """
+        behind = np.einsum("ij,ij->i", normals, directions) > 0.0
+        sign = np.ones(len(normals))
+        for one in np.unique(part[behind]).tolist():
+            if one not in self._sides:
+                self._sides[one] = self._side(one)
+            of, side = np.flatnonzero(part == one), self._sides[one]
+            if side == 0:
+                sign[of] = np.where(behind[of], -1.0, 1.0)
+            elif side < 0:
+                _, first, which = np.unique(ray[of], return_index=True, return_inverse=True)
+                sign[of] = np.where(behind[of][first], -1.0, 1.0)[which]
+        return normals * sign[:, None]
+
+    def _side(self, part: int) -> int:
+        """1 for a closed body whose faces look outwards, -1 for one turned inside out, 0 for a sheet."""
+        last = int(self.starts[part + 1]) if part + 1 < len(self.starts) else len(self.normals)
+        corners = self.surface.corners[int(self.starts[part]) : last].astype(np.int64)
+        if len(corners) > _CLOSED_AT_MOST:
+            return 0
+        edges = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [2, 0]]])
+        edges.sort(axis=1)
+        _, uses = np.unique(edges[:, 0] * len(self.surface.vertices) + edges[:, 1], return_counts=True)
+        if not np.all(uses == 2):
+            return 0
+        a, b, c = (self.surface.vertices[corners[:, i]].astype(np.float64) for i in range(3))
+        volume = np.einsum("ij,ij->", a - a[:1], np.cross(b - a[:1], c - a[:1]))
+        return 1 if volume >= 0.0 else -1
+
+
+def solid(parts: list[Triangles], matrices: list[Array | None]) -> Solid | None:
+    """One surface of several, each taken through its matrix ``(4, 4)`` first (None: as it is); None where nothing is left.
+
+    A mirroring matrix turns the faces' winding round, so that they go on looking outwards.
+    """
+    if not parts:
+        return None
+    placed = [_placed(part, matrix) for part, matrix in zip(parts, matrices, strict=True)]
+    low = np.min([v.min(axis=0) for v, _ in placed], axis=0)
+    high = np.max([v.max(axis=0) for v, _ in placed], axis=0)
+    origin = 0.5 * (low + high)
+    starts = np.cumsum([0, *(len(c) for _, c in placed)])
+    offsets = np.cumsum([0, *(len(v) for v, _ in placed)])
+    vertices = np.empty((offsets[-1], 3), dtype=np.float32)
+    corners = np.empty((starts[-1], 3), dtype=np.int32)
+    for i, (points, faces) in enumerate(placed):
+        vertices[offsets[i] : offsets[i + 1]] = points - origin
+        corners[starts[i] : starts[i + 1]] = faces + offsets[i]
+    surface = Triangles(vertices, corners)
+    return Solid(_tree(surface), origin, low - NEXT, high + NEXT, _normals(surface), surface, starts[:-1].astype(np.int64))
+
+
+def _placed(part: Triangles, matrix: Array | None) -> tuple[NDArray[np.floating], NDArray[np.int32]]:
+    if matrix is None:
+        return part.vertices, part.corners
+    points = part.vertices @ matrix[:3, :3].T + matrix[:3, 3]
+    return points, part.corners[:, ::-1] if np.linalg.det(matrix[:3, :3]) < 0.0 else part.corners
+
+
+def _normals(surface: Triangles) -> Single:
+    a, b, c = (surface.vertices[surface.corners[:, i]] for i in range(3))
+    normals = np.cross(b - a, c - a)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-30)[:, None]
+    return normals
+
+
+def _tree(surface: Triangles) -> BVHTree:
+    """Blender's own tree over the triangles. What it is built from is gone afterwards."""
+    mesh = bpy.data.meshes.new("Mocap")
+    try:
+        mesh.vertices.add(len(surface.vertices))
+        mesh.vertices.foreach_set("co", surface.vertices.reshape(-1))
+        mesh.loops.add(surface.corners.size)
+        mesh.loops.foreach_set("vertex_index", np.ascontiguousarray(surface.corners).reshape(-1))
+        mesh.polygons.add(len(surface.corners))
+        mesh.polygons.foreach_set("loop_start", np.arange(0, surface.corners.size, 3, dtype=np.int32))
+        mesh.update(calc_edges=False)
+        obj = bpy.data.objects.new("Mocap", mesh)
+        scene = bpy.data.scenes.new("Mocap")
+        try:
+            scene.collection.objects.link(obj)
+            scene.frame_set(scene.frame_current)
+            return BVHTree.FromObject(obj, scene.view_layers[0].depsgraph)
+        finally:
+            bpy.data.scenes.remove(scene)
+            bpy.data.objects.remove(obj)
+    finally:
+        bpy.data.meshes.remove(mesh)
