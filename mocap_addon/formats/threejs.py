@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +30,14 @@ from .gltf_nodes import NodeTree, sanitize
 from .node_pose import NodeMotion
 
 Array = NDArray[np.float64]
-Property = Literal["quaternion", "position", "scale"]
 
 _NAMESPACE = uuid.UUID("5c9f2f4e-4f6e-5a0b-9f0c-3a1d0e6b7c21")  # ours, so that nobody else's content gets our ids
-_STRIDE: dict[Property, int] = {"quaternion": 4, "position": 3, "scale": 3}
+_STRIDE: dict[str, int] = {"quaternion": 4, "position": 3, "scale": 3}  # whatever else is one number
 _TIME_DECIMALS = 7
 _QUATERNION_DECIMALS = 7  # single precision, which three keeps, ends there: 1 micrometre at 10 m
-_NORMAL_BLENDING = 2500
+_NORMAL_BLENDING, _ADDITIVE_BLENDING = 2500, 2501
+_DISCRETE = 2300
+_NUMBER = re.compile(r"(morphTargetInfluences|userData)\[[^\]]+\]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,16 +48,26 @@ class Track:
     ----------
     node : str
         The node's name as three's loader has it.
-    property : "quaternion", "position" or "scale"
-    values : (F, 4) xyzw, (F, 3), or one row for a constant
+    property : str
+        ``quaternion``, ``position``, ``scale``, or a number: ``morphTargetInfluences[name]``, ``userData[name]``.
+    values : (F, 4) xyzw, (F, 3), (F, 1), or one row for a constant
     decimals : int
         Decimals worth writing.
+    times : (F,) array, optional
+        Seconds of its own keys; the clip's by default.
+    discrete : bool
+        Values hold until the next key.
+    of_root : bool
+        The track is for what the mixer is made for; ``node`` is empty.
     """
 
     node: str
-    property: Property
+    property: str
     values: Array
     decimals: int = _QUATERNION_DECIMALS
+    times: Array | None = None
+    discrete: bool = False
+    of_root: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +85,8 @@ class Clip:
         Rounded; quaternions of unit length and continuous sign. One row: constant over the clip.
     user_data : mapping
         What JSON can hold.
+    additive : bool
+        The values are differences, to be added to the pose of other clips.
     """
 
     name: str
@@ -81,15 +94,18 @@ class Clip:
     times: Array
     tracks: tuple[Track, ...]
     user_data: Mapping[str, object] = field(default_factory=dict[str, object])
+    additive: bool = False
 
     @cached_property
     def uuid(self) -> str:
         """The same for the same content, another for any other."""
-        digest = hashlib.sha256(repr((self.name, self.duration)).encode("utf-8", "surrogatepass"))
+        digest = hashlib.sha256(repr((self.name, self.duration, self.additive)).encode("utf-8", "surrogatepass"))
         digest.update(self.times.tobytes())
         for track in self.tracks:
-            digest.update(f"|{track.node}|{track.property}|".encode("utf-8", "surrogatepass"))
+            digest.update(f"|{track.node}|{track.property}|{track.discrete}|".encode("utf-8", "surrogatepass"))
             digest.update(track.values.tobytes())
+            if track.times is not None:
+                digest.update(track.times.tobytes())
         return str(uuid.uuid5(_NAMESPACE, digest.hexdigest()))
 
 
@@ -100,6 +116,8 @@ def clip(
     *,
     rate: Fraction | None = None,
     user_data: Mapping[str, object] | None = None,
+    additive: bool = False,
+    time_decimals: int = _TIME_DECIMALS,
 ) -> Clip:
     """A right clip from keys.
 
@@ -113,6 +131,10 @@ def clip(
     rate : Fraction, optional
         Nominal frame rate; goes into the user data.
     user_data : mapping, optional
+    additive : bool
+        The values are differences from a pose.
+    time_decimals : int
+        Decimals of the times.
 
     Raises
     ------
@@ -126,10 +148,7 @@ def clip(
     if not tracks:
         raise MocapError(f'The clip "{name}" moves nothing; there is nothing to write.')
     start: Array = times - times[0]
-    times = np.round(start, _TIME_DECIMALS) + 0.0
-    single: NDArray[np.float32] = times.astype(np.float32)
-    if bool(np.any(np.diff(single) <= 0.0)):
-        raise MocapError(f'The times of the clip "{name}" do not rise, or lie too close together; resample it to a frame rate.')
+    times = _rounded_times(start, time_decimals, name)
     duration = float(times[-1])
     if len(times) == 1:  # three's mixer divides by the duration
         duration = round(float(1 / rate) if rate else 1.0 / 30.0, _TIME_DECIMALS)
@@ -142,7 +161,7 @@ def clip(
     if rate is not None:
         data = {"fps": round(float(rate), 6), "rate": f"{rate.numerator}/{rate.denominator}"}
     data.update(user_data or {})
-    return Clip(name, duration, times, tuple(_checked(track, len(times), name) for track in tracks), data)
+    return Clip(name, duration, times, tuple(_checked(track, times, name, time_decimals) for track in tracks), data, additive)
 
 
 def node_tracks(tree: NodeTree, motions: Sequence[NodeMotion]) -> list[Track]:
@@ -198,31 +217,53 @@ def write(path: str | Path, clips: Sequence[Clip]) -> int:
     return len(content)
 
 
-def _checked(track: Track, frames: int, clip_name: str) -> Track:
-    stride = _STRIDE[track.property]
+def _checked(track: Track, times: Array, clip_name: str, time_decimals: int) -> Track:
+    stride = _STRIDE.get(track.property, 1)
     values = np.asarray(track.values, dtype=np.float64)
     place = f'the {track.property} track of "{track.node}" in the clip "{clip_name}"'
-    if not track.node or sanitize(track.node) != track.node:
+    if sanitize(track.node) != track.node or track.of_root == bool(track.node):
         raise MocapError(f'"{track.node}" is not a node name of three.js; use the name its loader gives the node.')
+    if track.property not in _STRIDE and not _NUMBER.fullmatch(track.property):
+        raise MocapError(f'"{track.property}" is not a property that a track can move; a name in brackets may not hold brackets.')
+    own = None
+    if track.times is not None and len(track.times) > 1:
+        own = _rounded_times(np.asarray(track.times, dtype=np.float64), time_decimals, clip_name)
+        if own[0] < 0.0 or own[-1] > times[-1]:
+            raise MocapError(f"The keys of {place} lie outside the clip; give times from 0 to its end.")
+    frames = len(times) if own is None else len(own)
+    if values.ndim == 1:
+        values = values[:, None]
     if values.shape not in ((frames, stride), (1, stride)):
         raise MocapError(f"The values of {place} have shape {values.shape}; {(frames, stride)} was expected.")
     if not np.all(np.isfinite(values)):
         raise MocapError(f"In {place} are values that are not numbers; clean the take first.")
-    values = _rounded_quaternions(values, place) if track.property == "quaternion" else np.round(values, track.decimals) + 0.0
+    if track.property == "quaternion":
+        values = rounded_quaternions(values, track.decimals, place)
+    else:
+        values = np.round(values, track.decimals) + 0.0
     if np.all(values == values[:1]):
-        values = values[:1]
-    return Track(track.node, track.property, values, track.decimals)
+        values, own = values[:1], None
+    return Track(track.node, track.property, values, track.decimals, own, track.discrete, track.of_root)
 
 
-def _rounded_quaternions(q: Array, place: str) -> Array:
+def _rounded_times(times: Array, decimals: int, clip_name: str) -> Array:
+    times = np.round(times, decimals) + 0.0
+    single: NDArray[np.float32] = times.astype(np.float32)
+    if bool(np.any(np.diff(single) <= 0.0)):
+        raise MocapError(f'The times of the clip "{clip_name}" do not rise, or lie too close together; resample it to a frame rate.')
+    return times
+
+
+def rounded_quaternions(q: Array, decimals: int = _QUATERNION_DECIMALS, place: str = "the clip") -> Array:
+    """(F, 4) in any order of components -> of unit length, continuous in sign, rounded to ``decimals``."""
     norm = np.sqrt(np.einsum("fi,fi->f", q, q))
     if np.any(norm < 1e-6):
         raise MocapError(f"In {place} is a rotation of zero length; clean the take first.")
-    q = np.round(quat.continuous(q / norm[:, None]), _QUATERNION_DECIMALS) + 0.0
+    q = np.round(quat.continuous(q / norm[:, None]), decimals) + 0.0
     # The largest component is computed again from the rounded others: unit length to half a last digit.
     rows, largest = np.arange(len(q)), np.argmax(np.abs(q), axis=1)
     others = np.einsum("fi,fi->f", q, q) - q[rows, largest] ** 2
-    q[rows, largest] = np.round(np.copysign(np.sqrt(1.0 - others), q[rows, largest]), _QUATERNION_DECIMALS)
+    q[rows, largest] = np.round(np.copysign(np.sqrt(1.0 - others), q[rows, largest]), decimals)
     return q
 
 
@@ -233,12 +274,14 @@ def _clip_text(one: Clip) -> str:
     for track in one.tracks:
         constant = len(track.values) == 1
         values = np.repeat(track.values, 2, axis=0) if constant else track.values
+        times = ends if constant else moving if track.times is None else _numbers(track.times)
         name = json.dumps(f"{track.node}.{track.property}")
-        kind = "quaternion" if track.property == "quaternion" else "vector"
-        lines.append(f'{{"name":{name},"type":"{kind}","times":{ends if constant else moving},"values":{_numbers(values)}}}')
+        kind = {4: "quaternion", 3: "vector"}.get(_STRIDE.get(track.property, 1), "number")
+        held = f',"interpolation":{_DISCRETE}' if track.discrete else ""
+        lines.append(f'{{"name":{name},"type":"{kind}","times":{times},"values":{_numbers(values)}{held}}}')
     user_data = json.dumps(json.dumps(dict(one.user_data), separators=(",", ":"), allow_nan=False))
     return (
-        f'{{"name":{json.dumps(one.name)},"duration":{one.duration!r},"uuid":"{one.uuid}","blendMode":{_NORMAL_BLENDING},'
+        f'{{"name":{json.dumps(one.name)},"duration":{one.duration!r},"uuid":"{one.uuid}","blendMode":{_ADDITIVE_BLENDING if one.additive else _NORMAL_BLENDING},'
         f'"userData":{user_data},"tracks":[{",".join(lines)}]}}'
     )
 
