@@ -137,7 +137,7 @@ class Decoder(Protocol):
 
     @property
     def stands_alone(self) -> bool:
-        """Whether most datagrams give their frames alone, so that bodies may be decoded out of order or left out. Else decode all, in order."""
+        """Whether most datagrams give their frames alone, so that bodies may be left out. Else decode all of them, in order."""
         ...
 
     def state(self) -> State:
@@ -158,6 +158,10 @@ class Decoder(Protocol):
 
     def decode(self, data: bytes, state: State) -> list[Frame]:
         """The frames that this datagram (or message) completes."""
+        ...
+
+    def decode_all(self, packets: Sequence[bytes], state: State) -> list[list[Frame]]:
+        """The same for many in order, one list of frames a packet: several times faster where arrays can be made of all at once."""
         ...
 
     def skeleton(self, source: str, state: State) -> Skeleton | None:
@@ -282,7 +286,8 @@ def frames_of(
 ) -> list[Frame]:
     """Sample ``index`` of a take as global frames for an encoder: the body first, then its props.
 
-    Rotations are counted from the take's rest pose, which should be a T-pose. ``names`` renames joints to the protocol's, and leaves out others.
+    Rotations are counted from the take's rest pose, which should be a T-pose. ``names`` renames joints to the protocol's and leaves
+    out the others.
     """
     chosen = [j for j, n in enumerate(take.skeleton.names) if names is None or n in names]
     joints = tuple(take.skeleton.names[j] if names is None else names[take.skeleton.names[j]] for j in chosen)
