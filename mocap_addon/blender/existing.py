@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..motion import quat
 from ..motion.errors import RigError
+from ..motion.take import PropTrack
 from ..retarget import PoseMotion
 from . import compat, curves
 from .armature import Target
@@ -127,6 +128,7 @@ def padded(new: PoseMotion, frames: Array, wanted: tuple[float, float] | None) -
         placement=None if new.placement is None else new.placement[held],
         turning=None if new.turning is None else new.turning[held],
         curves={name: values[held] for name, values in new.curves.items()},
+        props={name: PropTrack(p.rotations[held], p.translations[held]) for name, p in new.props.items()},
     )
     if new.time_code is not None:
         longer = longer.with_time_code(new.time_code.shifted(-before * seconds))

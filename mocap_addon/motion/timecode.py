@@ -168,7 +168,7 @@ def curves(start: TimeCode, seconds: Array) -> dict[str, Array]:
     """
     count, part = _split(np.asarray(seconds, dtype=np.float64), start)
     table = fields(count, start.rate, drop=start.drop).astype(np.float64)
-    out = dict(zip((HOUR, MINUTE, SECOND, FRAME), table, strict=True))
+    out: dict[str, Array] = {HOUR: table[0], MINUTE: table[1], SECOND: table[2], FRAME: table[3]}
     if np.any(part > 0.0):
         out[SUBFRAME] = part
     return out

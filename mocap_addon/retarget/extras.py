@@ -30,8 +30,8 @@ class TimeCodeOptions:
     start : str
         Label of the first sample in place of the take's, ``HH:MM:SS:FF`` or, in drop-frame, ``HH:MM:SS;FF``; empty: the take's.
     rate : str
-        Its frames a second, such as ``29.97``; empty: the take's. Other than the take's own, with no ``start``: the take's moment of the day
-        is kept and counted at this rate.
+        Its frames a second, such as ``29.97``; empty: the take's. Where it is another than the take's and ``start`` is empty, the moment
+        of the day is kept and counted at this rate.
     """
 
     use: bool = True
@@ -92,12 +92,24 @@ class PropOptions:
 
 @dataclass(frozen=True)
 class Extras:
-    """All of them. ``markers``: the take's events as markers of the scene."""
+    """All of them.
+
+    Parameters
+    ----------
+    time_code : TimeCodeOptions
+    morphs : MorphOptions
+    props : PropOptions
+    markers : bool
+        The take's events as markers of the scene.
+    locations : float
+        Scale of the locations of movable bones other than the hips; 0: that of the way walked.
+    """
 
     time_code: TimeCodeOptions = TimeCodeOptions()
     morphs: MorphOptions = MorphOptions()
     props: PropOptions = PropOptions()
     markers: bool = False
+    locations: float = 0.0
 
     def as_dict(self) -> dict[str, object]:
         """As plain data, for JSON and TOML."""
@@ -106,6 +118,7 @@ class Extras:
             "morphs": {"use": self.morphs.use, "unit": self.morphs.unit, "names": dict(self.morphs.names)},
             "props": {"use": self.props.use, "names": dict(self.props.names)},
             "markers": self.markers,
+            "locations": self.locations,
         }
 
     @staticmethod
@@ -122,6 +135,7 @@ class Extras:
             _filled(MorphOptions(), data.get("morphs"), "morphs"),
             _filled(PropOptions(), data.get("props"), "props"),
             _value(data.get("markers", False), False, "markers"),
+            _value(data.get("locations", 0.0), 0.0, "locations"),
         )
 
 

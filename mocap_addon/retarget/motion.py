@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..motion import quat, timecode
 from ..motion.skeleton import Skeleton
-from ..motion.take import Take
+from ..motion.take import PropTrack, Take
 from ..motion.timecode import TimeCode
 
 Array = NDArray[np.float64]
@@ -56,6 +56,8 @@ class PoseMotion:
         Other bones than those above the keyed ones whose pose shows in theirs; the motion takes them to be at rest.
     time_code : TimeCode or None
         Of the first sample; set by :meth:`with_time_code`, which keeps its curves in step.
+    props : mapping from name to PropTrack
+        Rigid bodies, in the world's axes and metres from where the character's object stands.
     """
 
     name: str
@@ -73,6 +75,7 @@ class PoseMotion:
     settings: tuple[tuple[str, str, float], ...] = ()
     followed: frozenset[int] = frozenset()
     time_code: TimeCode | None = None
+    props: Mapping[str, PropTrack] = field(default_factory=dict[str, PropTrack])
 
     def with_time_code(self, start: TimeCode | None) -> PoseMotion:
         """The motion with ``start`` as the time code of its first sample: the four curves are computed for its times (none without)."""
@@ -94,7 +97,7 @@ class PoseMotion:
         translations[:, moving] += quat.rotate(skeleton.rest_rotations[moving], self.locations)
         curves = {name: values for name, values in self.curves.items() if self.time_code is None or not name.startswith(timecode.PREFIX)}
         take = Take(self.name, skeleton, self.times, rotations, translations, rate=self.rate, source="retargeted", curves=curves)
-        return self.carried(take.with_time_code(self.time_code))
+        return replace(self.carried(take.with_time_code(self.time_code)), props=self.props)
 
     def carried(self, take: Take) -> Take:
         """A take of the pose alone, carried as ``placement`` and ``turning`` say: its roots move with the object."""

@@ -39,7 +39,7 @@ from ..motion.take import Take
 from ..rig.matcher import match
 from ..rig.roles import CHAIN_ROLES
 from ..rig.table import CorrectionTable, Row
-from . import build, frames, root_source, travel
+from . import build, frames, props, root_source, travel
 from .adjust import NO_ADJUSTMENTS, Adjustments, adjusted
 from .build import Bodies
 from .chains import beyond, link_offsets
@@ -60,6 +60,8 @@ class RetargetOptions:
     ----------
     travel : float or None
         Scale of the hips' travel; None: the ratio of leg lengths.
+    locations : float or None
+        Scale of the locations of other movable bones; None: that of the travel.
     reference : Pose or None
         The source's reference pose (see :func:`reference_pose`); None: its rest pose.
     target_axes : (4,) array or None
@@ -83,6 +85,7 @@ class RetargetOptions:
     """
 
     travel: float | None = None
+    locations: float | None = None
     reference: frames.Pose | None = None
     target_axes: Array | None = None
     sole: float | None = None
@@ -153,6 +156,7 @@ def retarget(take: Take, table: CorrectionTable, target: Skeleton, options: Reta
         rate=take.rate,
         curves=dict(take.curves),
         placement=locations[:, whole[0]] if whole else None,
+        props=props.carried(take, bodies, travel.travel_scale(bodies) if options.travel is None else options.travel) if take.props else {},
     ).with_time_code(take.time_code)
     motion = adjusted(motion, target, bodies.target, options.adjustments, inherits_rotation=options.inherits_rotation)
     return motion if options.root.plain else _rooted(motion, take, target, bodies, options)
@@ -164,7 +168,12 @@ def _rooted(motion: PoseMotion, take: Take, target: Skeleton, bodies: Bodies, op
     scale = travel.travel_scale(bodies) if options.travel is None else options.travel
     sole = scale * (options.sole or 0.0)
     chain = root_source.chain_of(target, bodies.target, joints[1], options.inherits_rotation, options.carrier, sole)
-    return root_source.apply(motion, take, chain, bodies, options.root, root=joints[0], scale=scale)
+    out = root_source.apply(motion, take, chain, bodies, options.root, root=joints[0], scale=scale)
+    return replace(out, props=props.moved_along(motion, out, chain))
+
+
+def _first_of(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)
 
 
 def _make_continuous(q: Array) -> None:
@@ -228,7 +237,7 @@ class _Plan:
                 root_source.HEIGHTS_AS_RECORDED if options.root.height == "keep" else None,
             )
             if bone.row.role == "hips"
-            else travel.other(source, target, bodies, options.travel, bone.joint, bone.sources[0])
+            else travel.other(source, target, bodies, _first_of(options.locations, options.travel), bone.joint, bone.sources[0])
             for bone in movable
         ]
         self._offsets = {  # a leaf's end never counts
