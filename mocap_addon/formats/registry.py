@@ -78,6 +78,10 @@ def _is_mvnx(head: bytes) -> bool:
     return re.search(rb"<(?:\w+:)?mvnx[\s>]", head.replace(b"\0", b"")) is not None
 
 
+def _is_unity(head: bytes) -> bool:
+    return re.match(rb"(?:\xef\xbb\xbf)?\s*%YAML 1\.1\s+%TAG !u! tag:unity3d", head) is not None
+
+
 _GLTF_KEYS = (
     rb"accessors|animations|asset|bufferViews|buffers|cameras|extensions|extensionsUsed|images|materials|meshes|nodes|scene|scenes|skins"
 )
@@ -91,6 +95,7 @@ FORMATS: tuple[Format, ...] = (
     Format("bvh", "BVH", (".bvh",), _is_bvh, "bvh_read:read", "bvh_write:write"),
     Format("mvnx", "Xsens MVNX", (".mvnx",), _is_mvnx, "mvnx:read", None, tells_progress=True),
     Format("gltf", "glTF", (".glb", ".gltf", ".vrma"), _is_gltf, "gltf_take:read", None),
+    Format("unity", "Unity clip", (".anim",), _is_unity, "unity_anim:read", None),
 )
 
 # What other files begin with, and what to do with them; only for the sentence of an error.
@@ -99,7 +104,7 @@ _OTHERS: tuple[tuple[bytes, str], ...] = (
     (b"; FBX", "an FBX text file, which only Blender 4.5 or later can read; use it as a take there"),
     (b"BLENDER", "a Blender file, which only Blender can read; use it as a take there, or with mocap convert"),
     (b"\x28\xb5\x2f\xfd", "a compressed Blender file, which only Blender can read; use it as a take there, or with mocap convert"),
-    (b"%YAML", "a Unity file, which is not read yet"),
+    (b"%YAML", "a YAML file, but not one of Unity"),
     (b"PK\x03\x04", "a ZIP archive; unpack it first"),
     (b"\x1f\x8b", "a gzip archive; unpack it first"),
     (b"7z\xbc\xaf", "a 7z archive; unpack it first"),

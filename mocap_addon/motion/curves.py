@@ -86,7 +86,7 @@ def _bezier(curve: Curve, k: NDArray[np.int64], at: Array) -> Array:
     out_x, out_y = _shortened(curve.right[k, 0] - x0, curve.right[k, 1] - y0, length)
     in_x, in_y = _shortened(x3 - curve.left[k + 1, 0], y3 - curve.left[k + 1, 1], length)
     # time as a share of the piece, so that the coefficients are of size 1
-    t = _parameter(out_x / length, 1.0 - in_x / length, (at - x0) / length)
+    t = bezier_parameter(out_x / length, 1.0 - in_x / length, (at - x0) / length)
     s = 1.0 - t
     return s * s * s * y0 + 3.0 * s * s * t * (y0 + out_y) + 3.0 * s * t * t * (y3 - in_y) + t * t * t * y3
 
@@ -98,7 +98,7 @@ def _shortened(dx: Array, dy: Array, length: Array) -> tuple[Array, Array]:
     return dx * share, dy * share
 
 
-def _parameter(x1: Array, x2: Array, x: Array) -> Array:
+def bezier_parameter(x1: Array, x2: Array, x: Array) -> Array:
     """The ``t`` in [0, 1] at which the cubic from 0 to 1 with handles ``x1``, ``x2`` is ``x``: Newton steps inside a shrinking bracket."""
     c1, c2, c3 = 3.0 * x1, 3.0 * x2 - 6.0 * x1, 1.0 + 3.0 * x1 - 3.0 * x2
     low, high, t = np.zeros_like(x), np.ones_like(x), x.copy()
