@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Capture files: pcap (both byte orders, micro- and nanoseconds) and pcapng, read as they grow.
 
-A reader goes on where it stopped, takes whole records only, and waits at a half-written one: the writer may be in the middle of it, or dead.
-The formats: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
+A reader goes on where it stopped, takes whole records only, and waits at a half-written one: the writer may be in the middle of it, or
+dead. The formats: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class CaptureReader:
         self._order, self._factor, self._link = "", 0, -1
         self._pcapng = False
         self._interfaces: list[_Interface] = []
-        self._last = 0
+        self._last: int = 0
         try:
             self._begin(offset)
         except BaseException:
@@ -167,12 +167,11 @@ class CaptureReader:
         elif kind == 1:
             self._interfaces.append(_interface(order, block))
         elif kind in (6, 2):  # a packet, in the present and the old layout
-            number, high, low, captured = struct.unpack_from(f"{order}IIII" if kind == 6 else f"{order}HxxIII", block)
+            number, high, low, captured = map(int, struct.unpack_from(f"{order}IIII" if kind == 6 else f"{order}HxxIII", block))
             if number < len(self._interfaces):
-                link, ticks, offset = self._interfaces[number]
-                count = (high << 32) | low
-                self._last = offset * 1_000_000_000 + count * 1_000_000_000 // ticks
-                return self._last, link, block[20 : 20 + captured]
+                interface = self._interfaces[number]
+                self._last = interface.offset * 1_000_000_000 + ((high << 32) | low) * 1_000_000_000 // interface.ticks
+                return self._last, interface.link, block[20 : 20 + captured]
         elif kind == 3 and self._interfaces:  # without a time
             (length,) = struct.unpack_from(f"{order}I", block)
             return self._last, self._interfaces[0].link, block[4 : 4 + length]

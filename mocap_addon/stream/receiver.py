@@ -3,8 +3,8 @@
 
 A process of its own: ``python -I -S receiver.py``, standard library alone, this one file. It is told what to do by JSON objects on standard
 input, one a line, and says what happens by JSON objects on standard output. It ends when its input closes, so it cannot outlive its parent.
-One thread owns the sockets, one the disk, two the pipes. :mod:`.supervisor` starts it; where no process can be started, the same classes run
-inside a timer by :meth:`Receiver.pump` and :meth:`Store.step`.
+One thread owns the sockets, one the disk, two the pipes. :mod:`.supervisor` starts it; where no process can be started, the same classes
+run inside a timer by :meth:`Receiver.pump` and :meth:`Store.step`.
 
 Files are nanosecond pcap with raw IP (LINKTYPE_RAW). TCP bytes become TCP segments with a handshake and running sequence numbers, so that
 Wireshark follows the stream. While watching they are segments of 5 s, of which the last 60 s (or 512 MB) are kept; a recording is one file.
@@ -198,11 +198,13 @@ class Store:
                 self._write(b"".join(batch), len(batch))
                 self.done_bytes += size
                 continue
-            name, words = self.queue.popleft()  # type: ignore[misc]
+            command = self.queue.popleft()
+            assert isinstance(command, tuple)
+            name, words = command
             try:
-                {"record": self._record, "stop": self._stop}[str(name)](words)  # type: ignore[index]
+                {"record": self._record, "stop": self._stop}[name](words)
             except OSError as error:
-                self.emit({"event": "refused", "do": name, "error": "disk", "detail": error.strerror or str(error), **words})  # type: ignore[misc]
+                self.emit({"event": "refused", "do": name, "error": "disk", "detail": error.strerror or str(error), **words})
         now = time.monotonic()
         if now - self._checked > 0.5:
             self._checked = now
