@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ import bpy
 from ..motion.errors import MocapError
 from ..motion.take import Take
 from ..rig.table import CorrectionTable
-from . import compat, sources
+from . import companions, compat, job, sources
 from .armature import check
-from .job import Character, JobOptions, character_of, retarget_onto
+from .job import JobOptions, character_of
 from .rig_graph import restorer
 
 
@@ -24,7 +24,7 @@ class Retargeted:
 
     take: str
     action: bpy.types.Action
-    bones: int
+    table: CorrectionTable
     notes: tuple[str, ...]
     timing: dict[str, float]
 
@@ -59,15 +59,18 @@ def retarget_all(
     Raises
     ------
     MocapError
-        One plain sentence, with the take's name where it is one take's fault; nothing has been changed then.
+        One plain sentence, with the take's name where it is one's fault of several; nothing has been changed then.
     """
     out: list[Retargeted] = []
     options = options or JobOptions()
-    with _all_or_none(obj):
-        # Read once: its rest pose is the same for all of them, and reading it evaluates the scene with what is assigned.
-        character = character_of(obj, table=table, controls=options.controls)
+    alone = isinstance(takes, Sized) and len(takes) == 1
+    with all_or_none(obj):
+        # Read once: it is the same for all of them, and reading it evaluates the scene with what is assigned.
+        character = character_of(obj, table=table, options=options)
         for take in takes:
-            out.append(_one(obj, take, table, options, character))
+            with _naming("" if alone else take.name):
+                result = job.retarget_onto(obj, take, table=table, options=options, character=character)
+            out.append(Retargeted(take.name, result.action, result.table, result.notes, result.timing))
             if progress is not None and progress(len(out)) is False:
                 raise MocapError(f'Putting takes onto "{obj.name}" was cancelled.')
         if not out:
@@ -77,6 +80,7 @@ def retarget_all(
             out[-1].action.use_fake_user = True
             compat.assign(obj.animation_data, first, compat.slots(first)[0])
             first.use_fake_user = False
+            companions.assign_all(first)
     return out
 
 
@@ -87,18 +91,19 @@ def takes_of_rig(source: bpy.types.Object) -> Iterator[Take]:
             yield sources.read_rig(source, action=found.action, slot=found.slot or None)
 
 
-def _one(obj: bpy.types.Object, take: Take, table: CorrectionTable | None, options: JobOptions, character: Character) -> Retargeted:
+@contextmanager
+def _naming(take: str) -> Iterator[None]:
     try:
-        result = retarget_onto(obj, take, table=table, options=options, character=character)
+        yield
     except MocapError as error:
-        error.args = (f'Take "{take.name}": {error}',)
+        if take:
+            error.args = (f'Take "{take}": {error}',)
         raise
-    return Retargeted(take.name, result.action, len(result.table.rows), result.notes, result.timing)
 
 
 @contextmanager
-def _all_or_none(obj: bpy.types.Object) -> Iterator[None]:
-    """An error leaves actions, assignments and pose as they were."""
+def all_or_none(obj: bpy.types.Object) -> Iterator[None]:
+    """Whatever is raised inside leaves the object's actions, assignments and pose as they were."""
     check(obj)
     animation = obj.animation_data
     action = animation.action if animation else None
@@ -106,11 +111,14 @@ def _all_or_none(obj: bpy.types.Object) -> Iterator[None]:
     before = {a.session_uid for a in bpy.data.actions}
     restore = restorer(obj)  # reading the character evaluates what was assigned: the pose has to be put back too
     try:
-        yield
+        with companions.kept(obj):
+            yield
     except BaseException:
-        restore()
-        if action is not None:
-            action.use_fake_user = kept
-        for new in [a for a in bpy.data.actions if a.session_uid not in before]:
-            bpy.data.actions.remove(new)
+        try:
+            restore()
+        finally:
+            if action is not None:
+                action.use_fake_user = kept
+            for new in [a for a in bpy.data.actions if a.session_uid not in before]:
+                bpy.data.actions.remove(new)
         raise

@@ -19,11 +19,12 @@ from ..retarget.neutral import Chosen, reference_notes, source_reference
 from ..retarget.travel import sole_thickness
 from ..rig.roles import RoleMap
 from ..rig.table import CorrectionTable
-from . import actions, armature, control_check, control_rig, existing, routing, scenes, state
+from . import actions, armature, control_check, control_rig, existing, extra_keys, routing, scenes, state
 from .armature import Target
 from .control_rig import Controls, Puppet
 from .existing import Existing
 from .job_options import JobOptions, options_of, recipe_for
+from .morph_keys import Plan as Morphs
 
 __all__ = ["Carried", "Character", "JobOptions", "JobResult", "carry", "character_of", "options_of", "preview_table", "retarget_onto"]
 
@@ -45,6 +46,7 @@ class JobResult:
     timing: dict[str, float]
     puppet: Puppet
     meant: PoseMotion | None
+    morphs: Morphs
 
     @property
     def on_bones(self) -> PoseMotion:
@@ -59,15 +61,16 @@ class JobResult:
 
 @dataclass(frozen=True, eq=False)
 class Character:
-    """What is read of a character before takes come onto it: its bones, their roles, what the keys go to."""
+    """What is read of a character before takes come onto it: its bones, their roles, what the keys go to, and the motion it has."""
 
     target: Target
     roles: RoleMap
     puppet: Puppet
+    under: Existing
 
 
-def character_of(obj: bpy.types.Object, *, table: CorrectionTable | None = None, controls: Controls = "auto") -> Character:
-    """Read a character. Nothing is changed.
+def character_of(obj: bpy.types.Object, *, table: CorrectionTable | None = None, options: JobOptions | None = None) -> Character:
+    """Read a character, for takes that come onto it by ``table`` and ``options``. Nothing is changed.
 
     Raises
     ------
@@ -76,7 +79,9 @@ def character_of(obj: bpy.types.Object, *, table: CorrectionTable | None = None,
     """
     target = armature.read(obj, bpy.context.scene)
     roles = rig.match(target.skeleton)
-    return Character(target, roles, control_rig.puppet(obj, target, roles, controls, table))
+    options = options or JobOptions()
+    puppet = control_rig.puppet(obj, target, roles, options.controls, table)
+    return Character(target, roles, puppet, existing.now(obj, pose=bool(options.mask)))
 
 
 def retarget_onto(
@@ -99,7 +104,7 @@ def retarget_onto(
         An edited or loaded one; computed when missing.
     options : JobOptions, optional
     character : Character, optional
-        ``obj`` as it was read before, by the same table and controls: for many takes onto one.
+        ``obj`` as it was read before, by the same table and options: for many takes onto one.
 
     Raises
     ------
@@ -118,6 +123,7 @@ def retarget_onto(
         frame_start=carried.frame_start,
         scene=scene,
         recipe=carried.recipe,
+        finish=lambda made, frames, undo: extra_keys.write(made, frames, carried.extras, undo),
     )
     timing = {**carried.timing, "write": time.perf_counter() - started}
     notes = carried.notes
@@ -128,7 +134,8 @@ def retarget_onto(
         notes = (*notes, *(found.sentences() if found is not None else ()))
         timing["check"] = time.perf_counter() - started
     roles = carried.source_roles, carried.target_roles
-    return JobResult(action, carried.motion, carried.target, carried.table, *roles, notes, timing, carried.puppet, carried.meant)
+    found = carried.puppet, carried.meant, carried.extras.morphs
+    return JobResult(action, carried.motion, carried.target, carried.table, *roles, notes, timing, *found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +154,7 @@ class Carried:
     timing: dict[str, float]
     puppet: Puppet
     meant: PoseMotion | None
+    extras: extra_keys.Planned
 
 
 def carry(
@@ -157,15 +165,17 @@ def carry(
     options: JobOptions | None = None,
     under: Existing | None = None,
     character: Character | None = None,
+    action: bpy.types.Action | None = None,
 ) -> Carried:
     """The part of :func:`retarget_onto` that changes nothing: the motion, and the recipe to store with it.
 
-    ``under`` is what shows where the mask lets nothing through; None: what the character has now.
+    ``under`` is what shows where the mask lets nothing through; None: what the character has now. ``action`` is the one that is made
+    again, if it is.
     """
     options = options or JobOptions()
     started = time.perf_counter()
     scene = bpy.context.scene
-    character = character or character_of(obj, table=table, controls=options.controls)
+    character = character or character_of(obj, table=table, options=options)
     target, target_roles, puppet = character.target, character.roles, character.puppet
     source_roles = rig.match(take.skeleton)
     table, bodies = _table(take, target, puppet, source_roles, table, options.reference_frame)
@@ -176,6 +186,7 @@ def carry(
     carrier, routed = routing.carrier_of(target, table) if puppet.plan is None else (None, "")
     settings = RetargetOptions(
         travel=options.travel,
+        locations=options.extras.locations or None,
         bodies=bodies,
         sole=sole_thickness(take, bodies),  # of the take as it is, so that the rate of the keys does not show
         inherits_rotation=puppet.inherits_rotation,
@@ -184,7 +195,7 @@ def carry(
         root=options.root,
         root_joints=(source_roles.one("root"), puppet.roles.one("root")),
     )
-    meant = retarget.retarget(sampled, table, puppet.skeleton, settings)
+    meant = extra_keys.time_coded(retarget.retarget(sampled, table, puppet.skeleton, settings), sampled, options.extras)
     motion, stood = control_rig.switched(obj, puppet.keys(meant))
     timing = {"table": matched - started, "retarget": time.perf_counter() - matched}
     notes = (
@@ -201,7 +212,7 @@ def carry(
     recipe = recipe_for(obj, take, table, options)
     start = float(scene.frame_start if options.frame_start is None else options.frame_start)
     recipe["frame_start"] = start
-    under = existing.now(obj, pose=bool(options.mask)) if under is None else under
+    under = character.under if under is None else under
     recipe["under"] = asdict(under)
     if options.mask:
         control_rig.check_alike(under.action, motion)
@@ -212,6 +223,9 @@ def carry(
     place = target.place(motion)
     if place is not None:
         recipe["place"] = place.as_dict()
+    planned = extra_keys.plan(obj, target, motion, take, options.extras, action, scene)
+    rows = [(row.source[0], row.movable) for row in table.rows if row.rule == "copy"]
+    notes = (*notes, *planned.notes, *extra_keys.still_rows(take, rows))
     return Carried(
         motion,
         start,
@@ -224,6 +238,7 @@ def carry(
         timing,
         puppet,
         None if options.mask else meant,
+        planned,
     )
 
 
@@ -267,7 +282,7 @@ def preview_table(
     obj: bpy.types.Object, take: Take, *, reference_frame: Chosen = None, controls: Controls = "auto"
 ) -> tuple[CorrectionTable, RoleMap, RoleMap]:
     """The table that :func:`retarget_onto` would compute, and both role maps. Nothing is changed."""
-    found, source_roles = character_of(obj, controls=controls), rig.match(take.skeleton)
+    found, source_roles = character_of(obj, options=JobOptions(controls=controls)), rig.match(take.skeleton)
     table, _bodies = _table(take, found.target, found.puppet, source_roles, None, reference_frame)
     return table, source_roles, found.roles
 

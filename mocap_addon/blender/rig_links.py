@@ -61,6 +61,18 @@ def value_of(obj: bpy.types.Object, bone: str, prop: str) -> float | None:
         return None
 
 
+def set_value(obj: bpy.types.Object, bone: str, prop: str, value: float) -> None:
+    """Set what :func:`value_of` tells; nothing where there is no such thing."""
+    if value_of(obj, bone, prop) is None:
+        return
+    pose = obj.pose.bones[bone]
+    if prop.startswith("."):
+        owner, _, name = prop[1:].rpartition(".")
+        setattr(pose.path_resolve(owner) if owner else pose, name, value)
+    else:
+        pose[prop] = type(pose[prop])(value)
+
+
 def _link(obj: bpy.types.Object, c: bpy.types.Constraint, target: Target) -> Link | None:
     if not acts(c):
         return None

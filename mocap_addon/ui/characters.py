@@ -80,6 +80,11 @@ def problem(obj: bpy.types.Object) -> str:
     return ""
 
 
+def driven(obj: bpy.types.Object) -> bool:
+    """Whether constraints say how some of its bones stand, so that it matters which bones get the keys. Cheap enough for drawing."""
+    return obj.pose is not None and any(bone.constraints for bone in obj.pose.bones)
+
+
 def known(obj: bpy.types.Object) -> Character:
     """Family and roles of an armature; computed anew only when its bones changed. Never evaluates the scene, so drawing may call it."""
     bones = obj.data.bones

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Take and character held against each other: worked out once, so that an edit of the table costs a few milliseconds.
 
-What is kept depends on the take, on the character's rest pose and on which bone follows which, never on corrections, sliders or poses.
+What is kept depends on the take, on the character's rest pose and controls and on which bone follows which, never on corrections, sliders
+or poses.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ import bpy
 import numpy as np
 
 from .. import rig
-from ..blender import armature, routing
+from ..blender import armature, control_rig, rig_links, routing
 from ..blender.armature import Target
+from ..blender.control_rig import Puppet
 from ..blender.job import JobOptions
+from ..motion.skeleton import Skeleton
 from ..motion.take import Take
 from ..retarget.adjust import NO_ADJUSTMENTS, Adjustments
 from ..retarget.build import Bodies, bodies_of
-from ..retarget.neutral import Chosen, source_reference
+from ..retarget.neutral import source_reference
 from ..retarget.root_motion import RootMotion
 from ..retarget.transfer import RetargetOptions
 from ..retarget.travel import sole_thickness
@@ -28,57 +31,92 @@ from ..rig.table import CorrectionTable
 _KEPT = 4
 _targets: OrderedDict[tuple[object, ...], Target] = OrderedDict()
 _fittings: OrderedDict[tuple[object, ...], Fitting] = OrderedDict()
+_puppets: OrderedDict[tuple[object, ...], tuple[Target, Puppet, tuple[float | None, ...]]] = OrderedDict()
 
 
 @dataclass(frozen=True, eq=False)
 class Fitting:
-    """A take and a character: both bodies at their reference poses, how thick the performer's soles are, what carries the hips' travel."""
+    """A take and a character: what the motion goes to, both bodies at their reference poses, how thick the performer's soles are, what
+    carries the hips' travel, the joints that play the root on both sides."""
 
     take: Take
     target: Target
+    puppet: Puppet
     bodies: Bodies
     sole: float
     carrier: int | None
+    roots: tuple[int | None, int | None]
 
-    def options(self, job: JobOptions, adjustments: Adjustments = NO_ADJUSTMENTS) -> RetargetOptions:
-        """For a retarget of any part of the take.
+    @property
+    def skeleton(self) -> Skeleton:
+        """What the take is carried to: the character's bones, or the body behind its controls."""
+        return self.puppet.skeleton
 
-        Of the root motion only the height counts here: who carries the character does not show, and where it starts cannot be told from
-        a part.
+    def fitted(self, table: CorrectionTable) -> CorrectionTable:
+        """The rows that :attr:`skeleton` has joints for."""
+        return control_rig.fitted(table, self.puppet)
+
+    def options(self, job: JobOptions, adjustments: Adjustments = NO_ADJUSTMENTS, root: RootMotion | None = None) -> RetargetOptions:
+        """For a retarget of the take, or of any part of it.
+
+        Without ``root`` the hips carry the character and of the root motion only the height counts: where it starts, and the way that is
+        left out in place, cannot be told from a part.
         """
         height = job.root.height if job.root.height != "ground" else "scaled"
         return RetargetOptions(
             travel=job.travel,
             bodies=self.bodies,
             sole=self.sole,
-            inherits_rotation=self.target.inherits_rotation,
+            inherits_rotation=self.puppet.inherits_rotation,
             carrier=self.carrier,
             adjustments=adjustments,
-            root=RootMotion(height=height),
+            root=root or RootMotion(height=height),
+            root_joints=self.roots,
         )
 
 
-def fit(obj: bpy.types.Object, take: Take, table: CorrectionTable, reference_frame: Chosen) -> Fitting:
+def fit(obj: bpy.types.Object, take: Take, table: CorrectionTable, job: JobOptions) -> Fitting:
     """Take and character by the rows of ``table``; from memory where nothing that counts has changed.
 
     Raises
     ------
     MocapError
-        The table does not fit one of the two, or there is no such frame.
+        The table does not fit one of the two, or there is no such frame, or there are no such controls.
     """
-    target = target_of(obj)
+    target, puppet = puppet_of(obj, table, job)
     rows = tuple((row.role, row.target, row.source, row.movable) for row in table.rows)
-    key = (id(take), id(target), reference_frame, rows)
+    key = (id(take), id(puppet), job.reference_frame, rows)
     found = _fittings.get(key)
-    if found is None or found.take is not take or found.target is not target:
-        reference = source_reference(take, reference_frame)
-        roles = (rig.match(take.skeleton), rig.match(target.skeleton))
+    if found is None or found.take is not take or found.puppet is not puppet:
+        reference = source_reference(take, job.reference_frame)
+        roles = (rig.match(take.skeleton), puppet.roles)
+        fitting = control_rig.fitted(table, puppet)
         axes = target.object_rotation
-        bodies = bodies_of(table, take.skeleton, target.skeleton, reference=reference, target_axes=axes, roles=roles)
-        found = Fitting(take, target, bodies, sole_thickness(take, bodies), routing.carrier_of(target, table)[0])
+        bodies = bodies_of(fitting, take.skeleton, puppet.skeleton, reference=reference, target_axes=axes, roles=roles)
+        carrier = routing.carrier_of(target, table)[0] if puppet.plan is None else None
+        found = Fitting(take, target, puppet, bodies, sole_thickness(take, bodies), carrier, (roles[0].one("root"), roles[1].one("root")))
         _remember(_fittings, key, found)
     _fittings.move_to_end(key)
     return found
+
+
+def puppet_of(obj: bpy.types.Object, table: CorrectionTable, job: JobOptions) -> tuple[Target, Puppet]:
+    """The character, and what motion goes to on it.
+
+    Raises
+    ------
+    TargetError
+        It cannot take motion, or has no such controls.
+    """
+    target = target_of(obj)
+    hips = tuple(row.target for row in table.rows if row.role == "hips")
+    key = (id(target), job.controls, hips, _constraints(obj))
+    found = _puppets.get(key)
+    if found is None or found[0] is not target or found[2] != _switches(obj, found[1]):
+        puppet = control_rig.puppet(obj, target, rig.match(target.skeleton), job.controls, table)
+        found = (target, puppet, _switches(obj, puppet))
+        _remember(_puppets, key, found)
+    return found[:2]
 
 
 def target_of(obj: bpy.types.Object) -> Target:
@@ -100,6 +138,7 @@ def target_of(obj: bpy.types.Object) -> Target:
 def forget_all() -> None:
     """Let go of everything."""
     _targets.clear()
+    _puppets.clear()
     _fittings.clear()
 
 
@@ -122,6 +161,19 @@ def _state(obj: bpy.types.Object) -> tuple[object, ...]:
     unit = bpy.context.scene.unit_settings.scale_length
     parents = tuple(bone.parent.name if bone.parent else "" for bone in bones)
     return (obj.session_uid, unit, where, tuple(bones.keys()), parents, rest.tobytes(), length.tobytes(), flags.tobytes(), modes)
+
+
+def _constraints(obj: bpy.types.Object) -> tuple[tuple[object, ...], ...]:
+    """What of a rig's constraints says which bone drives which."""
+    return tuple(
+        (bone.name, c.type, c.mute, getattr(c, "subtarget", "")) for bone in obj.pose.bones if bone.constraints for c in bone.constraints
+    )
+
+
+def _switches(obj: bpy.types.Object, puppet: Puppet) -> tuple[float | None, ...]:
+    """What the limbs of a rig are switched to now."""
+    limbs = puppet.plan.controls.limbs if puppet.plan is not None else ()
+    return tuple(rig_links.value_of(obj, bone, prop) for limb in limbs for bone, prop, _value in limb.ik)
 
 
 def _remember(store: OrderedDict, key: tuple[object, ...], value: object) -> None:

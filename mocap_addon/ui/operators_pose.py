@@ -10,7 +10,7 @@ from bpy.props import EnumProperty
 from ..motion.errors import MocapError
 from ..motion.take import Take
 from ..rig.table import CorrectionTable
-from . import characters, fitting, posing, preview, run, settings, table_sync, takes
+from . import characters, fitting, posing, preview, run, settings, shown, table_sync, takes
 from .fitting import Fitting
 from .operators_table import NO_ROW, OnTable
 
@@ -36,8 +36,7 @@ class _OnTakeAndTable(OnTable):
         obj = characters.named(context, "")
         scene = context.scene
         table = table_sync.to_table(obj)
-        frame = settings.job_options(scene.mocap).reference_frame
-        return obj, table, fitting.fit(obj, preview.panel_take(scene), table, frame)
+        return obj, table, fitting.fit(obj, preview.panel_take(scene), table, settings.job_options(scene.mocap))
 
     def corrected(self, context: bpy.types.Context, obj: bpy.types.Object, table: CorrectionTable, old: CorrectionTable) -> set[str]:
         """Put the new corrections into the rows and say how many changed."""
@@ -197,7 +196,7 @@ class MOCAP_OT_use_pose(_OnTakeAndTable, bpy.types.Operator):
     def execute(self, context: bpy.types.Context) -> set[str]:
         try:
             obj, table, found = self.fitted(context)
-            sample = preview.sample(found.take, settings.seconds_at(context.scene)) if self.which == "FRAME" else None
+            sample = shown.sample(found.take, settings.seconds_at(context.scene))[0] if self.which == "FRAME" else None
             made = posing.from_pose(obj, found, table, sample)
         except MocapError as error:
             self.report({"ERROR"}, str(error))

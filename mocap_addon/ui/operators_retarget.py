@@ -8,6 +8,7 @@ import os
 import bpy
 from bpy.props import CollectionProperty, StringProperty
 
+from ..blender import batch
 from ..motion.errors import MocapError
 from . import characters, run, settings, takes
 from .operators_take import take_for
@@ -30,7 +31,8 @@ class _Retargeting(ReadSettings, JobSettings):
         layout.use_property_split = True
         layout.use_property_decorate = False
         layout.prop_search(self, "target", bpy.data, "objects", icon="OUTLINER_OB_ARMATURE")
-        draw_job(layout, self)
+        obj = bpy.data.objects.get(self.target)
+        draw_job(layout, self, driven=obj is not None and characters.driven(obj))
         layout.separator()
         draw_mask(layout, self)
         layout.separator()
@@ -50,8 +52,10 @@ class _Retargeting(ReadSettings, JobSettings):
         self.report({"INFO"}, outcome.sentence(obj.name))
 
 
-def draw_job(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct) -> None:
-    """Rate, start and travel; for the panel and the redo panel."""
+def draw_job(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct, *, driven: bool) -> None:
+    """Controls (of a character whose bones are ``driven``), rate, start and travel; for the panel and the redo panel."""
+    if driven:
+        layout.prop(owner, "controls")
     layout.prop(owner, "rate_mode")
     if owner.rate_mode == "CUSTOM":
         layout.prop(owner, "custom_rate", text="Per Second")
@@ -201,7 +205,7 @@ class MOCAP_OT_import_take(_Retargeting, bpy.types.Operator):
             return {"CANCELLED"}
         done: list[run.Outcome] = []
         errors: list[str] = []
-        with run.rolled_back_on_error(obj), run.progress(context, len(paths), run.LONG_WORK if len(paths) > 1 else 0) as step:
+        with batch.all_or_none(obj), run.progress(context, len(paths), run.LONG_WORK if len(paths) > 1 else 0) as step:
             for path in paths:
                 try:
                     done.append(run.onto(obj, takes.read(path, reading).takes, job))

@@ -57,7 +57,7 @@ class MOCAP_OT_match_bones(bpy.types.Operator):
         try:
             obj = characters.named(context, "")
             take = take_for(context, "", panel).takes[0]
-            table = run.matched(obj, take, settings.reference(panel), keep=self.keep)
+            table = run.matched(obj, take, settings.job_options(panel), keep=self.keep)
         except MocapError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}

@@ -269,11 +269,11 @@ class MOCAP_PT_retarget(_Tab, bpy.types.Panel):
         layout, settings = self.layout, context.scene.mocap
         layout.use_property_split = True
         layout.use_property_decorate = False
-        draw_job(layout, settings)
+        obj = characters.of(context)
+        draw_job(layout, settings, driven=obj is not None and characters.driven(obj))
         row = layout.row()
         row.scale_y = 1.6
         row.operator("mocap.retarget", icon="PLAY")
-        obj = characters.of(context)
         if obj is not None:
             _draw_update(layout, context, obj)
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import bpy
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +25,7 @@ Array = NDArray[np.float64]
 def lay_out(scene: bpy.types.Scene, obj: bpy.types.Object, found: Fitting, table: CorrectionTable) -> None:
     """Pose the character as the take's reference pose has it, corrections included; its own pose is kept aside."""
     check(obj)
-    motion = _standing(found, table)
+    motion = found.puppet.keys(_standing(found, found.fitted(table)))
     preview.hold(scene, obj, preview.REFERENCE)
     for bone in obj.pose.bones:
         bone.location, bone.scale = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
@@ -34,7 +36,14 @@ def from_pose(obj: bpy.types.Object, found: Fitting, table: CorrectionTable, sam
     """The table corrected so that ``sample`` (None: the take's reference pose) gives the pose that the character has now."""
     check(obj)
     rotations = pose_of(obj, found.target)
-    return reference.corrected_to_pose(table, found.target.skeleton, found.bodies, rotations, sample=sample)
+    plan = found.puppet.plan
+    if plan is not None:  # the body behind the controls has the axes of the world at rest
+        joints = list(plan.body.joints)
+        rotations = quat.mul(rotations[joints], quat.inv(found.target.skeleton.rest_global_rotations[joints]))
+    fitting_rows = found.fitted(table)
+    made = reference.corrected_to_pose(fitting_rows, found.skeleton, found.bodies, rotations, sample=sample)
+    new = {row.target: row for row in made.rows}
+    return replace(table, rows=tuple(new.get(row.target, row) for row in table.rows))
 
 
 def check(obj: bpy.types.Object) -> None:
@@ -65,11 +74,11 @@ def pose_of(obj: bpy.types.Object, target: Target) -> Array:
 
 def _standing(found: Fitting, table: CorrectionTable) -> PoseMotion:
     """The reference pose as one sample: every bone of the table where the take puts it, all others at rest."""
-    skeleton, inherits = found.target.skeleton, found.target.inherits_rotation
+    skeleton, inherits = found.skeleton, found.puppet.inherits_rotation
     wanted = {skeleton.index(row.target): q for row, q in zip(table.rows, reference.standing(table, skeleton, found.bodies), strict=True)}
     rotations, bases = quat.identity(len(skeleton)), quat.identity(len(skeleton))
     for j, p in enumerate(skeleton.parents):
-        follows = p >= 0 and inherits[j]
+        follows = p >= 0 and (inherits is None or inherits[j])
         rest = quat.mul(rotations[p], skeleton.rest_rotations[j]) if follows else skeleton.rest_global_rotations[j]
         rotations[j] = wanted.get(j, rest)
         bases[j] = quat.mul(quat.inv(rest), rotations[j])

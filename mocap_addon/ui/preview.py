@@ -1,31 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a retarget would give at the current frame, shown on the character at once, while the table is edited.
 
-Only pose bones are written. A pose set on bones stays until the frame changes, whatever action is assigned, so actions, NLA and drivers are
-left alone. After a frame change, when the action has put its own pose there, the preview of the new frame is written over it. The pose
-from before is kept with the object (:mod:`.kept_pose`) and put back when the preview ends, before a retarget, and for the moment of saving:
-a preview never gets into a file or an action.
+Only pose bones are written, and the switches of their controls. A pose set on bones stays until the frame changes, whatever action is
+assigned, so actions, NLA and drivers are left alone. After a frame change, when the action has put its own pose there, the preview of the
+new frame is written over it. The pose from before is kept with the object (:mod:`.kept_pose`) and put back when the preview ends, before a
+retarget, and for the moment of saving: a preview never gets into a file or an action.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 
 import bpy
-import numpy as np
 
-from .. import retarget
-from ..blender import channels, compat, recipes
+from ..blender import channels, leftovers, rig_links
 from ..blender.armature import Target
-from ..motion import quat
+from ..blender.channels import Channels
 from ..motion.errors import MocapError
 from ..motion.take import Take
-from ..retarget.mask import Mask, part_of
 from ..retarget.motion import PoseMotion
 from ..rig.table import CorrectionTable
-from . import body, fitting, kept_pose, settings, table_sync, takes
-from .fitting import Fitting
+from . import body, fitting, kept_pose, settings, shown, table_sync, takes
 
 NONE, PREVIEW, REFERENCE = "NONE", "PREVIEW", "REFERENCE"
 
@@ -33,7 +28,8 @@ _live: dict[int, str] = {}
 """``session_uid`` of the characters that show something, and what: a frame change asks nothing more when it is empty."""
 
 _problems: dict[int, str] = {}
-_written: dict[int, frozenset[int]] = {}
+_written: dict[int, frozenset[str]] = {}
+_controls: dict[int, str] = {}
 _before_change: dict[int, str] = {}
 _before_save: dict[int, tuple[str, str, bool, str]] = {}
 
@@ -51,6 +47,7 @@ def begin(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
     """
     motion = motion_at(scene, obj, _table(obj), scene.frame_current_final)
     hold(scene, obj, PREVIEW)
+    _controls[obj.session_uid] = scene.mocap.controls
     _show(scene, obj, motion)
 
 
@@ -68,6 +65,7 @@ def end(scene: bpy.types.Scene, obj: bpy.types.Object) -> bool:
     _live.pop(obj.session_uid, None)
     _problems.pop(obj.session_uid, None)
     _written.pop(obj.session_uid, None)
+    _controls.pop(obj.session_uid, None)
     state = obj.mocap
     if state.posing == NONE:
         return False
@@ -95,6 +93,10 @@ def refresh(scene: bpy.types.Scene, obj: bpy.types.Object, table: CorrectionTabl
         return
     _live[obj.session_uid] = PREVIEW
     try:
+        if _controls.get(obj.session_uid, scene.mocap.controls) != scene.mocap.controls:
+            # which controls hold a limb is asked of the rig as it is without a preview
+            kept_pose.put_back(obj, obj.mocap.kept_pose, scene.frame_current_final, place=obj.mocap.kept_place)
+        _controls[obj.session_uid] = scene.mocap.controls
         _show(scene, obj, motion_at(scene, obj, table or _table(obj), scene.frame_current_final))
         _problems.pop(obj.session_uid, None)
     except MocapError as error:
@@ -117,8 +119,9 @@ def end_all() -> None:
 
 def forget_all() -> None:
     """Let go of everything."""
-    for store in (_live, _problems, _written, _before_change, _before_save):
+    for store in (_live, _problems, _written, _controls, _before_change, _before_save):
         store.clear()
+    shown.forget_all()
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------------------------
@@ -132,67 +135,9 @@ def motion_at(scene: bpy.types.Scene, obj: bpy.types.Object, table: CorrectionTa
     MocapError
         The take is not in memory, or it does not fit.
     """
-    take, options = panel_take(scene), settings.job_options(scene.mocap)
-    found = fitting.fit(obj, take, table, options.reference_frame)
-    one = sample(take, settings.seconds_at(scene, frame))
-    motion = retarget.retarget(one, table, found.target.skeleton, found.options(options, body.adjustments(obj, scene)))
-    return _masked(_at_rest_above(obj, motion, found), found, options.mask, frame)
-
-
-def _at_rest_above(obj: bpy.types.Object, motion: PoseMotion, found: Fitting) -> PoseMotion:
-    """The motion, and rest for what carries the hips in the assigned action: in a preview the hips carry themselves."""
-    animation = obj.animation_data
-    if animation is None or animation.action is None:
-        return motion
-    skeleton, hips = found.target.skeleton, found.bodies.target.pose.one("hips")
-    names = {channels.bone_path(skeleton.names[j]): j for j in (skeleton.ancestors(hips) if hips is not None else ())}
-    paths = {curve.data_path.rpartition(".")[0] for curve in compat.moving_curves(animation)}
-    above = [j for path, j in names.items() if path in paths and j not in motion.bones]
-    still = [j for j in above if j not in motion.moving]
-    if above:
-        count = len(motion.times)
-        motion = replace(
-            motion,
-            bones=(*motion.bones, *above),
-            rotations=np.concatenate([motion.rotations, quat.identity((count, len(above)))], axis=1),
-            moving=(*motion.moving, *still),
-            locations=np.concatenate([motion.locations, np.zeros((count, len(still), 3))], axis=1),
-        )
-    place = recipes.place_of(animation.action)
-    if place is not None and motion.placement is None:
-        motion = replace(motion, placement=np.zeros((len(motion.times), 3)))
-    if place is not None and place.rotation is not None and motion.turning is None:
-        motion = replace(motion, turning=quat.identity(len(motion.times)))
-    return motion
-
-
-def _masked(motion: PoseMotion, found: Fitting, mask: Mask, frame: float) -> PoseMotion:
-    """What the mask lets through at a frame; its soft borders show in the retarget only."""
-    if not mask:
-        return motion
-    skeleton, roles = found.target.skeleton, found.bodies.target.pose.roles
-    show = float(mask.weights(np.array([frame]))[0]) > 0.0 if mask.start is not None else True
-    through = {j for j in (*motion.bones, *motion.moving) if show and part_of(skeleton, roles, j) in mask.parts}
-    bones = [k for k, j in enumerate(motion.bones) if j in through]
-    moving = [m for m, j in enumerate(motion.moving) if j in through]
-    return replace(
-        motion,
-        bones=tuple(motion.bones[k] for k in bones),
-        rotations=motion.rotations[:, bones],
-        moving=tuple(motion.moving[m] for m in moving),
-        locations=motion.locations[:, moving],
-        placement=motion.placement if show and "hips" in mask.parts else None,
-        turning=motion.turning if show and "hips" in mask.parts else None,
-    )
-
-
-def sample(take: Take, seconds: float) -> Take:
-    """The take at one moment after its start; held before and after."""
-    if take.frames == 0:
-        raise MocapError(f'The take "{take.name}" has no frames; there is nothing to show.')
-    at = float(np.clip(take.times[0] + seconds, take.times[0], take.times[-1]))
-    first = max(int(np.searchsorted(take.times, at, side="right")) - 1, 0)
-    return take.block(first, min(first + 2, take.frames)).sampled(np.array([at]))
+    job = settings.job_options(scene.mocap)
+    found = fitting.fit(obj, panel_take(scene), table, job)
+    return shown.motion_at(scene, obj, found, table, job, body.adjustments(obj, scene), frame)
 
 
 def panel_take(scene: bpy.types.Scene) -> Take:
@@ -206,9 +151,16 @@ def panel_take(scene: bpy.types.Scene) -> Take:
 
 
 def write_pose(obj: bpy.types.Object, target: Target, motion: PoseMotion) -> None:
-    """The first sample onto the pose bones, and onto the object where it carries them."""
+    """The first sample onto the pose bones, and onto the object where it carries them; switches of controls as it needs them."""
+    _write(obj, channels.pose_channels(target, motion))
+    _set(obj, motion)
+
+
+def _write(obj: bpy.types.Object, found: Iterable[Channels]) -> None:
     bones = obj.pose.bones
-    for channel in channels.pose_channels(target, motion):
+    for channel in found:
+        if channel.stepped:
+            continue  # switches: see :func:`_set`
         if channel.group == channels.OBJECT_GROUP and "." not in channel.path:
             setattr(obj, channel.path, channel.values[0])
             obj.mocap.kept_place = True
@@ -216,14 +168,27 @@ def write_pose(obj: bpy.types.Object, target: Target, motion: PoseMotion) -> Non
             setattr(bones[channel.group], channel.path.rpartition(".")[2], channel.values[0])
 
 
+def _set(obj: bpy.types.Object, motion: PoseMotion) -> None:
+    """The switches of controls; what they stood at is kept with the pose."""
+    if motion.settings:
+        obj.mocap.kept_pose = kept_pose.with_settings(obj, obj.mocap.kept_pose, motion.settings)
+        for bone, prop, value in motion.settings:
+            rig_links.set_value(obj, bone, prop, value)
+        obj.update_tag()
+
+
 def _show(scene: bpy.types.Scene, obj: bpy.types.Object, motion: PoseMotion) -> None:
+    """The motion, and rest for what the assigned action moves and a new action would put back."""
     target, state = fitting.target_of(obj), obj.mocap
-    now = frozenset((*motion.bones, *motion.moving)) | (frozenset((-1,)) if motion.placement is not None else frozenset())
+    wanted = list(channels.pose_channels(target, motion))
+    wanted += leftovers.rest_keys(obj, target, motion, {channel.path for channel in wanted})
+    now = frozenset(channel.path for channel in wanted)
     if _written.get(obj.session_uid, now) - now:  # a bone is left out now: it gets back what it has of its own at this frame
         kept_pose.put_back(obj, state.kept_pose, scene.frame_current_final, place=state.kept_place)
         bpy.context.view_layer.update()
     _written[obj.session_uid] = now
-    write_pose(obj, target, motion)
+    _write(obj, wanted)
+    _set(obj, motion)
 
 
 def _table(obj: bpy.types.Object) -> CorrectionTable:
@@ -252,7 +217,7 @@ def before_frame_change(scene: bpy.types.Scene, *_: object) -> None:
     if not bpy.app.is_job_running("RENDER"):
         for obj in showing():
             if obj.mocap.posing == REFERENCE:
-                _before_change[obj.session_uid] = kept_pose.kept(obj, scene.frame_current_final)
+                _before_change[obj.session_uid] = kept_pose.kept(obj, scene.frame_current_final, like=obj.mocap.kept_pose)
 
 
 @bpy.app.handlers.persistent
@@ -281,8 +246,8 @@ def before_save(*_: object) -> None:
         state = obj.mocap
         if state.posing == NONE:
             continue
-        shown = kept_pose.kept(obj, bpy.context.scene.frame_current_final)
-        _before_save[obj.session_uid] = (state.posing, state.kept_pose, state.kept_place, shown)
+        seen = kept_pose.kept(obj, bpy.context.scene.frame_current_final, like=state.kept_pose)
+        _before_save[obj.session_uid] = (state.posing, state.kept_pose, state.kept_place, seen)
         kept_pose.put_back(obj, state.kept_pose, None, place=state.kept_place)
         state.posing, state.kept_pose, state.kept_place = NONE, "", False
 
@@ -293,8 +258,8 @@ def after_save(*_: object) -> None:
     for obj in _objects():
         if obj.session_uid in _before_save:
             state = obj.mocap
-            state.posing, state.kept_pose, state.kept_place, shown = _before_save[obj.session_uid]
-            kept_pose.put_back(obj, shown, None, place=state.kept_place)
+            state.posing, state.kept_pose, state.kept_place, seen = _before_save[obj.session_uid]
+            kept_pose.put_back(obj, seen, None, place=state.kept_place)
     _before_save.clear()
 
 

@@ -24,6 +24,7 @@ from bpy.props import (
     StringProperty,
 )
 
+from ..blender.control_rig import CONTROLS
 from . import rig_takes, takes
 from .body import BodySliders, MaskSettings
 from .root import RootSettings
@@ -73,6 +74,7 @@ RULES = (
     ("blend", "Follow Two Bones", "Turns as a mix of two neighbouring bones of the take does"),
     ("chord", "Follow a Chain", "Aims along a whole chain of bones of the take"),
 )
+KEYS_ON = tuple((identifier.upper(), label, sentence) for identifier, label, sentence in CONTROLS)
 POSING = (
     ("NONE", "Nothing", "The bones have their own pose"),
     ("PREVIEW", "Preview", "The take at the current frame"),
@@ -218,6 +220,13 @@ class ReadSettings:
 class JobSettings(MaskSettings, RootSettings):
     """How a take is put onto the character."""
 
+    controls: EnumProperty(
+        name="Keys On",
+        description="Which bones get the keys where controls or constraints drive the character's bones",
+        items=KEYS_ON,
+        update=_job_changed,
+        options={"SKIP_SAVE"},
+    )
     reference: EnumProperty(
         name="Compare In",
         description="The pose in which take and character are held against each other: both stand alike then",

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 import bpy
 
 from .. import retarget
-from ..blender import compat, job
+from ..blender import batch, job
 from ..blender.job import JobOptions
 from ..motion.errors import MocapError, RigError
 from ..motion.take import Take
-from ..retarget.neutral import Chosen
 from ..rig.table import CorrectionTable
 from . import body, fitting, preview, settings, table_sync, takes
 
@@ -46,24 +45,18 @@ def onto(obj: bpy.types.Object, found: tuple[Take, ...], options: JobOptions, st
     MocapError
         And nothing stays behind: no action, no other assignment than before.
     """
-    names: list[str] = []
-    notes: list[str] = []
     scene = bpy.context.scene
     end_preview(scene, obj)
     options = replace(options, adjustments=body.adjustments(obj, scene))
-    with rolled_back_on_error(obj):
+    with batch.all_or_none(obj):
         table = usable_table(obj, found[0])
-        for take in reversed(found):
-            result = job.retarget_onto(obj, take, table=table, options=options)
-            names.insert(0, result.action.name)
-            notes = [*result.notes, *notes]
-            if step is not None:
-                step()
+        made = batch.retarget_all(obj, found, table=table, options=options, progress=None if step is None else lambda _done: step())
         if table is None:
-            table_sync.from_table(obj, result.table)
+            table_sync.from_table(obj, made[0].table)
         else:
-            table_sync.set_measures(obj, result.table)
-    return Outcome(tuple(names), len(result.table.rows), tuple(dict.fromkeys(notes)))
+            table_sync.set_measures(obj, made[0].table)
+    notes = dict.fromkeys(note for one in made for note in one.notes)
+    return Outcome(tuple(one.action.name for one in made), len(made[0].table.rows), tuple(notes))
 
 
 def end_preview(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
@@ -93,18 +86,18 @@ def usable_table(obj: bpy.types.Object, take: Take) -> CorrectionTable | None:
     raise RigError(f'The bone table was made for another {where}: here is no bone "{name}"; press Match under Bones, or load a table.')
 
 
-def matched(obj: bpy.types.Object, take: Take, reference_frame: Chosen, *, keep: bool) -> CorrectionTable:
+def matched(obj: bpy.types.Object, take: Take, options: JobOptions, *, keep: bool) -> CorrectionTable:
     """A freshly computed table; with ``keep`` the corrections made so far live on in it."""
-    table, _source_roles, _target_roles = job.preview_table(obj, take, reference_frame=reference_frame)
+    table = job.preview_table(obj, take, reference_frame=options.reference_frame, controls=options.controls)[0]
     if not keep:
         return table
-    return measured(obj, table_sync.carry_corrections(table_sync.to_table(obj), table), take, reference_frame)
+    return measured(obj, table_sync.carry_corrections(table_sync.to_table(obj), table), take, options)
 
 
-def measured(obj: bpy.types.Object, table: CorrectionTable, take: Take, reference_frame: Chosen) -> CorrectionTable:
+def measured(obj: bpy.types.Object, table: CorrectionTable, take: Take, options: JobOptions) -> CorrectionTable:
     """The table with residuals computed anew; :class:`MocapError` when it does not fit take or character."""
-    found = fitting.fit(obj, take, table, reference_frame)
-    return retarget.measured(table, take.skeleton, found.target.skeleton, bodies=found.bodies)
+    found = fitting.fit(obj, take, table, options)
+    return retarget.measured(found.fitted(table), take.skeleton, found.skeleton, bodies=found.bodies)
 
 
 def table_changed(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
@@ -114,7 +107,7 @@ def table_changed(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
         return
     if reading is not None:
         with suppress(MocapError, IndexError):
-            table_sync.set_measures(obj, measured(obj, table, reading.takes[0], settings.reference(scene.mocap)))
+            table_sync.set_measures(obj, measured(obj, table, reading.takes[0], settings.job_options(scene.mocap)))
     preview.refresh(scene, obj, table)
 
 
@@ -123,29 +116,6 @@ def settings_changed(scene: bpy.types.Scene) -> None:
     for obj in preview.showing():
         if obj.mocap.posing == preview.PREVIEW and scene in obj.users_scene:
             table_changed(scene, obj)
-
-
-@contextmanager
-def rolled_back_on_error(obj: bpy.types.Object) -> Iterator[None]:
-    """Whatever happens inside, an error leaves actions and assignments as they were."""
-    had_data = obj.animation_data is not None
-    action = obj.animation_data.action if had_data else None
-    slot = compat.assigned_slot(obj.animation_data) if had_data else None
-    kept = action is not None and action.use_fake_user
-    before = {a.session_uid for a in bpy.data.actions}
-    try:
-        yield
-    except BaseException:
-        if obj.animation_data is not None:
-            if obj.animation_data.action != action:
-                compat.assign(obj.animation_data, action, slot)
-            if action is not None:
-                action.use_fake_user = kept
-            if not had_data:
-                obj.animation_data_clear()
-        for new in [a for a in bpy.data.actions if a.session_uid not in before]:
-            bpy.data.actions.remove(new)
-        raise
 
 
 @contextmanager

@@ -16,7 +16,7 @@ SHARED = (
     *("rate", "up", "unit", "unit_length"),
     *body.MASK_NAMES,
     *root.NAMES,
-    *("reference", "reference_frame", "rate_mode", "custom_rate", "use_frame_start", "frame_start", "travel_auto", "travel"),
+    *("controls", "reference", "reference_frame", "rate_mode", "custom_rate", "use_frame_start", "frame_start", "travel_auto", "travel"),
 )
 """Settings that the panel hands to an operator."""
 
@@ -59,6 +59,7 @@ def job_options(owner: Any) -> JobOptions:
         travel=None if owner.travel_auto else owner.travel,
         mask=body.mask(owner),
         root=root.motion(owner),
+        controls=owner.controls.lower(),
     )
 
 

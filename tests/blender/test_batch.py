@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from mocap_addon import formats
-from mocap_addon.blender import characters, scenes
+from mocap_addon.blender import armature, characters, compat, scenes
 from mocap_addon.blender.batch import retarget_all, takes_of_rig
-from mocap_addon.blender.job import retarget_onto
+from mocap_addon.blender.job import JobOptions, retarget_onto
 from mocap_addon.motion.errors import MocapError
+from mocap_addon.retarget.mask import Mask
 from tests.blender import take_makers as make
 from tests.blender.helpers import keys_of, limb, snapshot
 from tests.paths import ROOT
@@ -47,7 +48,7 @@ def test_each_take_is_the_action_that_one_call_makes():
     for result, take in zip(found, walks(4), strict=True):
         alone = retarget_onto(obj, take)
         assert keys_of(alone.action) == keys_of(result.action)
-        assert result.bones == len(alone.table.rows) and result.notes == alone.notes
+        assert result.table == alone.table and result.notes == alone.notes
 
 
 def test_all_or_none():
@@ -105,3 +106,25 @@ def test_memory_is_that_of_the_longest_take():
     one = peak(walks(1, 1500))
     assert one > 5_000_000
     assert peak(walks(8, 1500)) < 1.5 * one
+
+
+def test_the_character_is_read_once(monkeypatch):
+    """What does not depend on the take is not done again for each of ten."""
+    obj, calls, real = character(), [], armature.read
+    monkeypatch.setattr(armature, "read", lambda *a, **k: calls.append(1) or real(*a, **k))
+    assert len(retarget_all(obj, walks(10, 40))) == 10
+    assert len(calls) == 1
+
+
+def test_every_take_lies_over_the_motion_there_was():
+    """Parts that a mask leaves out keep the action from before the call, not that of the take before."""
+    obj = character()
+    old = retarget_onto(obj, replace(next(walks(1)).block(20, 21), name="old"), options=JobOptions(frame_start=1.0)).action
+    made = retarget_all(obj, walks(3), options=JobOptions(frame_start=1.0, mask=Mask(parts=frozenset({"left arm"}))))
+    for one in made:
+        kept = {curve.data_path: curve.evaluate(30.0) for curve in compat.all_curves(one.action) if "thigh_r" in curve.data_path}
+        assert kept == pytest.approx(
+            {curve.data_path: curve.evaluate(30.0) for curve in compat.all_curves(old) if "thigh_r" in curve.data_path}, abs=1e-5
+        )
+        arm = [curve for curve in compat.all_curves(one.action) if "upperarm_l" in curve.data_path]
+        assert max(np.ptp([key.co[1] for key in curve.keyframe_points]) for curve in arm) > 0.01

@@ -257,7 +257,7 @@ def test_one_failing_take_takes_the_others_back(character, walk, monkeypatch):
 
     monkeypatch.setattr(job, "retarget_onto", second_fails)
     before, amounts, kept = fingerprint(), counts(), old.use_fake_user
-    assert refused(bpy.ops.mocap.retarget, filepath=walk) == "The second performer has no legs."
+    assert refused(bpy.ops.mocap.retarget, filepath=walk) == 'Take "second": The second performer has no legs.'
     takes.forget_all()
     assert fingerprint() == before and counts() == amounts and old.use_fake_user == kept
 

@@ -10,7 +10,7 @@ import pytest
 from mocap_addon.blender import sources
 from mocap_addon.ui import rig_takes, takes
 
-from .helpers import apart, counts, press_retarget, refused, turns
+from .helpers import apart, counts, fingerprint, press_retarget, refused, turns
 from .test_drawing import drawn
 
 FRAMES = (1, 20, 45)
@@ -109,3 +109,15 @@ def test_a_rig_without_motion_is_one_sentence(suit):
     bpy.context.scene.mocap.source_rig = still
     assert takes.peek(bpy.context.scene).error
     assert refused(press_retarget) == takes.peek(bpy.context.scene).error
+
+
+def test_all_actions_are_one_undo_step(suit, character):
+    panel = bpy.context.scene.mocap
+    suit.animation_data.action.copy().name = "Second"
+    panel.source_rig, panel.source_every = suit, True
+    bpy.ops.ed.undo_push(message="before")
+    name, before, amounts = character.name, fingerprint(), counts()
+    assert bpy.ops.mocap.retarget("EXEC_DEFAULT", True, target=name) == {"FINISHED"}
+    assert counts()["actions"] >= amounts["actions"] + 2
+    bpy.ops.ed.undo()
+    assert counts() == amounts and fingerprint() == before
