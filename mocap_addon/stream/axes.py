@@ -74,7 +74,7 @@ class Axes:
 
 
 OURS = Axes((0, 1, 2), (1.0, 1.0, 1.0))
-"""Z up, facing -Y: nothing changes (ChingMu and optical systems whose left is +X)."""
+"""Z up, facing -Y: nothing changes."""
 MVN = Axes((1, 0, 2), (1.0, -1.0, 1.0))
 """X forward, Y left, Z up."""
 MVN_Y_UP = Axes((2, 0, 1), (-1.0, -1.0, 1.0))
@@ -83,5 +83,7 @@ Y_UP = Axes((0, 2, 1), (1.0, -1.0, 1.0))
 """Right-handed, Y up, facing +Z, left +X: BVH, MotionBuilder, Maya, Motive."""
 UNITY = Axes((0, 2, 1), (-1.0, -1.0, 1.0))
 """Left-handed, Y up, facing +Z, left -X."""
-UNREAL_CHINGMU = Axes((1, 0, 2), (1.0, 1.0, 1.0))
-"""What ChingMu's Unreal plug-in turns its Z-up places into: x and y change places, which mirrors."""
+CHINGMU = Axes((0, 1, 2), (-1.0, -1.0, 1.0))
+"""X right, Y front, Z up: half a turn about the vertical."""
+CHINGMU_UNREAL = Axes((1, 0, 2), (-1.0, -1.0, 1.0))
+"""The same after ChingMu's Unreal plug-in has exchanged x and y, which mirrors."""

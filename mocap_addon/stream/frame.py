@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..motion import kinematics, quat
 from ..motion.skeleton import Skeleton
-from ..motion.take import PropTrack, Take
+from ..motion.take import PropTrack, Source, Take
 
 Array = NDArray[np.float64]
 Kind = Literal["body", "prop", "morphs", "info"]
@@ -55,6 +55,8 @@ class Frame:
         Which joints the sender saw. None: all.
     name : str
         A name for people, where the protocol has one; else the source.
+    origin : "capture", "retargeted" or "replay"
+        Where the motion comes from, for protocols that say so.
     """
 
     source: str
@@ -69,6 +71,7 @@ class Frame:
     time_code: str | None = None
     valid: NDArray[np.bool_] | None = None
     name: str = ""
+    origin: Source = "capture"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +271,7 @@ def to_take(
         props=dict(props or {}),
         performer=performer,
         timecode=first.time_code if first else None,
+        source=bodies[0].origin if bodies else "capture",
     )
 
 
