@@ -19,7 +19,7 @@ from ..motion.errors import MocapError, TargetError
 from ..retarget.motion import PoseMotion
 from . import baseline, compat
 from .armature import Target, check
-from .channels import Channels, check_channels, curve_channels, pose_channels
+from .channels import START, Channels, check_channels, curve_channels, pose_channels, time_code_settings
 from .leftovers import rest_keys
 from .recipes import RECIPE, recipe_of, store_place, store_recipe
 from .scenes import scene_rate
@@ -43,6 +43,7 @@ def write(
     scene: bpy.types.Scene | None = None,
     recipe: Mapping[str, object] | None = None,
     assign: bool = True,
+    finish: Callable[[bpy.types.Action, Array, Rollback], object] | None = None,
 ) -> bpy.types.Action:
     """Write ``motion`` as a new action, all of it or nothing.
 
@@ -68,6 +69,8 @@ def write(
         changed by hand later can be told from them (:mod:`.baseline`).
     assign : bool
         Make it the object's action. The action before it is kept (with a fake user if nothing else holds it).
+    finish : callable, optional
+        Called with the action, the scene frames of its samples and the rollback, when all else is done: for what belongs to it.
 
     Raises
     ------
@@ -100,6 +103,8 @@ def write(
         if assign:
             make_active(obj, action, slot, undo)
         action.use_fake_user = not assign
+        if finish is not None:
+            finish(action, frames, undo)
     return action
 
 
@@ -163,10 +168,15 @@ def write_curves(
 def create_properties(obj: bpy.types.Object, motion: PoseMotion, undo: Rollback) -> None:
     if obj.override_library is not None:
         return  # a property added to an override is lost at reload; the curves stay in the action
-    for name, values in motion.curves.items():
+    first = {name: float(values[0]) for name, values in motion.curves.items()} | time_code_settings(motion)
+    for name, value in first.items():
         if name not in obj:
-            obj[name] = float(values[0])
+            obj[name] = value
             undo.add(lambda name=name: obj.pop(name, None))
+    if motion.time_code is not None:
+        before = obj.get(START)
+        obj[START] = str(motion.time_code)
+        undo.add(lambda: obj.pop(START, None) if before is None else obj.__setitem__(START, before))
 
 
 def make_active(obj: bpy.types.Object, action: bpy.types.Action, slot: compat.Slot, undo: Rollback) -> None:

@@ -11,7 +11,7 @@ import bpy
 import numpy as np
 from numpy.typing import NDArray
 
-from ..motion import quat
+from ..motion import quat, timecode
 from ..motion.errors import MocapError
 from ..retarget.motion import PoseMotion
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-STEPPED_PREFIX = "TC"
-"""Curves whose names start so (time code) hold their value between keys."""
+RATE, DROP, START = ("TCRateNumerator", "TCRateDenominator"), "TCDropFrame", "TCStart"
+"""Custom properties of the armature object beside the time code's curves: its exact rate, drop-frame, and (a text) its first label."""
 
 OBJECT_GROUP = "Object Transforms"
 """The group that Blender gives an object's own curves."""
@@ -168,16 +168,27 @@ def axis_angle(q: Array) -> Array:
 
 
 def curve_channels(motion: PoseMotion) -> Iterator[Channels]:
-    """The motion's scalar curves, as custom properties of the object."""
+    """The motion's scalar curves, as custom properties of the object; time code holds between its keys."""
     for name, values in motion.curves.items():
-        stepped = name.startswith(STEPPED_PREFIX)
+        stepped = name.startswith(timecode.PREFIX)
         yield Channels(property_path(name), "Mocap", np.asarray(values, dtype=np.float64)[:, None], "AUTO_RAINBOW", stepped, indexed=False)
+    for name, value in time_code_settings(motion).items():
+        yield Channels(property_path(name), "Mocap", np.array([[value]]), "AUTO_RAINBOW", stepped=True, indexed=False)
+
+
+def time_code_settings(motion: PoseMotion) -> dict[str, float]:
+    """What time code needs besides its curves, as custom properties: one key each."""
+    start = motion.time_code
+    if start is None:
+        return {}
+    out = {RATE[0]: float(start.rate.numerator), RATE[1]: float(start.rate.denominator), DROP: float(start.drop)}
+    return out if timecode.SUBFRAME in motion.curves else {**out, timecode.SUBFRAME: 0.0}
 
 
 def check_channels(channels: list[Channels], motion: PoseMotion) -> None:
     """Raise :class:`MocapError` for values that no key can hold."""
     for channel in channels:
-        if len(channel.values) not in (len(motion.times), 1 if motion.held or motion.settings else len(motion.times)):
+        if len(channel.values) not in (len(motion.times), 1 if motion.held or channel.stepped else len(motion.times)):
             raise MocapError(f'The motion of "{channel.group}" has {len(channel.values)} samples for {len(motion.times)} times.')
         if not np.isfinite(channel.values.sum()):
             frame = int(np.argmin(np.isfinite(channel.values).all(axis=1)))

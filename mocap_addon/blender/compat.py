@@ -31,13 +31,15 @@ Bag = Any
 Slot = Any
 
 
-def new_action(name: str) -> tuple[bpy.types.Action, Slot, Bag]:
+def new_action(name: str, kind: str = "OBJECT") -> tuple[bpy.types.Action, Slot, Bag]:
     """A new action for an object with one slot and an empty bag.
 
     Parameters
     ----------
     name : str
         Blender makes it unique.
+    kind : str
+        What it moves: ``OBJECT``, or ``KEY`` for shape keys.
 
     Returns
     -------
@@ -45,10 +47,21 @@ def new_action(name: str) -> tuple[bpy.types.Action, Slot, Bag]:
     """
     action = bpy.data.actions.new(name)
     if not SLOTTED:
-        action.id_root = "OBJECT"
+        action.id_root = kind
         return action, None, action
-    slot = action.slots.new(id_type="OBJECT", name=SLOT_NAME)
+    slot = action.slots.new(id_type=kind, name=SLOT_NAME)
     return action, slot, action.layers.new("Layer").strips.new(type="KEYFRAME").channelbag(slot, ensure=True)
+
+
+def new_slot(action: bpy.types.Action, kind: str, name: str) -> Slot:
+    """Another slot in an action; only where there are slots."""
+    return action.slots.new(id_type=kind, name=name)
+
+
+def slot_for(action: bpy.types.Action, kind: str, name: str) -> Slot:
+    """The action's slot of a kind and name, or None."""
+    found = [slot for slot in action.slots if slot.target_id_type == kind] if SLOTTED else []
+    return next((slot for slot in found if slot.name_display == name), None)
 
 
 def slots(action: bpy.types.Action) -> tuple[Slot, ...]:

@@ -14,6 +14,7 @@ from .. import __version__, rig
 from ..motion.take import Take
 from ..retarget import Adjustments, Mask
 from ..retarget.adjust import NO_ADJUSTMENTS
+from ..retarget.extras import AS_BY_DEFAULT, Extras
 from ..retarget.mask import NO_MASK
 from ..retarget.neutral import Chosen
 from ..retarget.root_motion import AS_RECORDED, RootMotion
@@ -47,6 +48,8 @@ class JobOptions:
         Who carries the character over the ground.
     controls : "auto", "deform", "fk", "ik_legs" or "ik"
         Which bones get the keys where the character's bones are driven by controls (:data:`.control_rig.CONTROLS`).
+    extras : Extras
+        Time code, morphs, props and marks.
     """
 
     rate: Fraction | Literal["scene", "source"] = "scene"
@@ -58,6 +61,7 @@ class JobOptions:
     mask: Mask = NO_MASK
     root: RootMotion = AS_RECORDED
     controls: Controls = "auto"
+    extras: Extras = AS_BY_DEFAULT
 
 
 def recipe_for(obj: bpy.types.Object, take: Take, table: CorrectionTable, options: JobOptions) -> dict[str, object]:
@@ -78,6 +82,7 @@ def recipe_for(obj: bpy.types.Object, take: Take, table: CorrectionTable, option
             "reference_frame": options.reference_frame,
             "travel": options.travel,
             "controls": options.controls,
+            "extras": options.extras.as_dict(),
             "adjustments": asdict(options.adjustments),
             "root": options.root.as_dict(),
             "mask": {**asdict(options.mask), "parts": sorted(options.mask.parts)},
@@ -103,6 +108,8 @@ def options_of(recipe: Mapping[str, object]) -> JobOptions:
         found["rate"] = Fraction(rate)
     if "adjustments" in found:
         found["adjustments"] = Adjustments(**found["adjustments"])
+    if "extras" in found:
+        found["extras"] = Extras.from_dict(found["extras"])
     if "root" in found:
         found["root"] = RootMotion.from_dict(found["root"])
     if "mask" in found:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..motion import quat
 from ..motion.errors import RigError
 from ..motion.take import Take
-from . import playing, rig_curves, rig_graph, rig_world, scenes
+from . import morph_keys, playing, rig_curves, rig_graph, rig_world, scenes, time_code_keys
 from .playing import Playing, check
 
 Array = NDArray[np.float64]
@@ -110,7 +110,8 @@ def read_rig(
     -------
     Take
         In the world's axes and metres, relative to the object's origin; in the world where the object itself moves. The rest pose is the
-        armature's. ``facts["evaluated"]`` says which method was used.
+        armature's. Shape keys of its meshes that move are curves; time code and foot contacts are read where the action holds them.
+        ``facts["evaluated"]`` says which method was used.
 
     Raises
     ------
@@ -154,7 +155,7 @@ def sample(
     if not (np.isfinite(folded.rotations.sum()) and np.isfinite(folded.translations.sum())):
         raise RigError(f'The motion of "{obj.name}" is not a number somewhere; check the values of its curves.')
     rate = rate or fps
-    return Take(
+    take = Take(
         name=chosen.name,
         skeleton=folded.skeleton,
         times=np.arange(len(frames)) * float(rate.denominator) / float(rate.numerator),
@@ -180,6 +181,8 @@ def sample(
             "because": ", ".join(why),
         },
     )
+    take = time_code_keys.with_time_code(take, chosen, frames)
+    return morph_keys.with_morphs(take, morph_keys.read(obj, chosen.action, frames, assigned=chosen.assigned))
 
 
 def _digest(*arrays: Array) -> str:

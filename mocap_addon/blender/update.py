@@ -30,7 +30,7 @@ from ..retarget import PoseMotion
 from ..retarget.edits import Edits
 from ..rig import loads
 from ..rig.table import CorrectionTable
-from . import actions, baseline, compat, hand_edits, job, sources
+from . import actions, baseline, companions, compat, extra_keys, hand_edits, job, sources
 from .armature import check
 from .baseline import Baseline
 from .channels import OBJECT_GROUP, Channels, check_channels, curve_channels, in_mode, pose_channels, rotation_channels, to_rotations
@@ -212,6 +212,7 @@ class _Plan:
     recipe: dict[str, object] | None = None
     notes: tuple[str, ...] = ()
     timing: dict[str, float] | None = None
+    extras: extra_keys.Planned | None = None
 
 
 def _prepare(
@@ -228,7 +229,7 @@ def _prepare(
     take = _reload(recipe, read) if take is None else take
     if table is None and recipe.get("table"):
         table = loads(str(recipe["table"]))
-    carried, recipe = _carried(obj, take, table, options, recipe)
+    carried, recipe = _carried(obj, take, table, options, recipe, action)
     started = time.perf_counter()
     scene = bpy.context.scene
     frames = actions.key_frames(carried.motion.times, carried.frame_start, scene_rate(scene), None)
@@ -244,18 +245,18 @@ def _prepare(
     notes = [f'The hand edits of "{bone}" wait until the bone is in the table again.' for bone in waiting]
     timing = {**carried.timing, "edits": time.perf_counter() - started}
     notes = (*carried.notes, *notes)
-    return _Plan(obj, action, old, new, edits, True, carried.motion, carried.table, recipe, notes, timing)
+    return _Plan(obj, action, old, new, edits, True, carried.motion, carried.table, recipe, notes, timing, carried.extras)
 
 
 def _carried(
-    obj: bpy.types.Object, take: Take, table: CorrectionTable | None, options: JobOptions, recipe: dict[str, Any]
+    obj: bpy.types.Object, take: Take, table: CorrectionTable | None, options: JobOptions, recipe: dict[str, Any], action: bpy.types.Action
 ) -> tuple[job.Carried, dict[str, object]]:
     """The take carried anew to where the action lies, over what it was laid over; and its new recipe."""
     stays = options.frame_start is None and recipe.get("frame_start") is not None
     stored = recipe.get("under")
     under = Existing(stored["action"], stored["slot"], stored["pose"]) if isinstance(stored, dict) else Existing()
     placed = replace(options, frame_start=float(recipe["frame_start"])) if stays else options
-    carried = job.carry(obj, take, table=table, options=placed, under=under)
+    carried = job.carry(obj, take, table=table, options=placed, under=under, action=action)
     new = dict(carried.recipe)
     if stays:
         new["options"] = {**carried.recipe["options"], "frame_start": None}
@@ -379,7 +380,7 @@ def _writing(obj: bpy.types.Object, touched: Sequence[bpy.types.Action]) -> Iter
     gone: list[tuple[bpy.types.Action, compat.Slot, set[tuple[str, int]]]] = []
 
     def write(plan: _Plan) -> UpdateResult:
-        kept.append(_Kept(plan.action))
+        kept.extend(_Kept(one) for one in (plan.action, *companions.actions_of(plan.action)))
         started = time.perf_counter()
         slot = hand_edits.slot_of(plan.action, plan.old)
         rewritten, unwanted = _rewrite(plan, slot)
@@ -390,10 +391,14 @@ def _writing(obj: bpy.types.Object, touched: Sequence[bpy.types.Action]) -> Iter
             actions.store_recipe(plan.action, plan.recipe)
         if plan.motion is not None:
             actions.create_properties(obj, plan.motion, undo)
+        beside: list[str] = []
+        if plan.extras is not None:
+            shown_now = obj.animation_data is not None and obj.animation_data.action == plan.action
+            beside = extra_keys.write(plan.action, plan.new.key_frames, plan.extras, undo, assign=shown_now)
         timing = {**(plan.timing or {}), "write": time.perf_counter() - started}
         shown = plan.edits.bones if plan.edits.influence > 0.0 else ()
         return UpdateResult(
-            plan.action, plan.motion, plan.table, shown, rewritten + len(unwanted), tuple(dict.fromkeys(plan.notes)), timing
+            plan.action, plan.motion, plan.table, shown, rewritten + len(unwanted), tuple(dict.fromkeys((*plan.notes, *beside))), timing
         )
 
     try:
@@ -448,7 +453,7 @@ _VECTORS = ("co", "handle_left", "handle_right")
 _FLAGS = ("select_control_point", "select_left_handle", "select_right_handle")
 _CHOICES = ("interpolation", "easing", "type", "handle_left_type", "handle_right_type")
 _NUMBERS = ("amplitude", "back", "period")
-_OURS = (actions.RECIPE, baseline.PROPERTY, hand_edits.PROPERTY)
+_OURS = (actions.RECIPE, baseline.PROPERTY, hand_edits.PROPERTY, companions.PROPERTY)
 
 
 class _Kept:
