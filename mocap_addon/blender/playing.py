@@ -90,19 +90,19 @@ def choose(obj: bpy.types.Object | None, action: bpy.types.Action | str | None =
         if found is None:
             raise RigError(f'There is no action called "{action}"; choose one of {_names(p.action.name for p in suitable(obj))}.')
         action = found
-    return _by_itself(obj, action, _slot(obj, action, slot))
+    return by_itself(obj, action, _slot(obj, action, slot))
 
 
 def suitable(obj: bpy.types.Object) -> list[Playing]:
     """Every action with every slot that moves this rig's bones; the assigned one also if it moves only the object."""
     out: list[Playing] = []
     for action in bpy.data.actions:
-        out += [_by_itself(obj, action, slot) for slot in suitable_slots(obj, action)]
+        out += [by_itself(obj, action, slot) for slot in suitable_slots(obj, action)]
     now = obj.animation_data
     if now is not None and now.action is not None and not any(p.action == now.action for p in out):
         slot = compat.assigned_slot(now)
         if (slot is not None or not compat.SLOTTED) and moves(obj, _playing_curves(now.action, slot)):
-            out.append(_by_itself(obj, now.action, slot))
+            out.append(by_itself(obj, now.action, slot))
     return out
 
 
@@ -162,7 +162,8 @@ def _now(obj: bpy.types.Object) -> Playing:
     raise RigError(f'"{obj.name}" has no action and no NLA strips that move it, so there is no motion to read; {hint}.')
 
 
-def _by_itself(obj: bpy.types.Object, action: bpy.types.Action, slot: compat.Slot) -> Playing:
+def by_itself(obj: bpy.types.Object, action: bpy.types.Action, slot: compat.Slot) -> Playing:
+    """One action in one of its slots, whatever else plays."""
     animation = obj.animation_data
     assigned = (
         animation is not None

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Planting the feet of a character's action on the scene: a copy of the action in which hips and legs alone are rewritten.
+
+The action from before stays as it is. The copy remembers it, and how it was made, so that it can be made again when the scene has moved or
+locks were edited: then hips and legs come from the action before once more, and whatever else was done to the copy stays.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import bpy
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import __version__
+from ..feet.ground import Ground
+from ..feet.plan import plan_feet
+from ..feet.result import FeetResult, Gates
+from ..motion import quat
+from ..motion.errors import MocapError, RigError, TargetError
+from . import actions, baseline, compat, feet_gates, feet_keys, feet_motion, hand_edits, playing
+from .actions import Rollback
+from .armature import check
+from .channels import check_channels, pose_channels
+from .control_rig import CONTROLS, Controls
+from .feet_motion import LegMotion
+from .feet_recipe import FEET, FeetOptions, feet_of, opened, options_of
+from .playing import Playing
+from .recipes import recipe_of, store_recipe
+
+Array = NDArray[np.float64]
+
+_STILL = 1e-6
+"""Metres and radians: less is no change."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeetBake:
+    """What came of it.
+
+    Parameters
+    ----------
+    action : Action
+        With its feet planted, now the object's.
+    before : Action
+        The one it was made from.
+    frames : (F,) array
+        Scene frames of the motion; the result's arrays have a row for each.
+    result : FeetResult
+    curves : int
+        How many were rewritten.
+    notes : tuple of str
+    timing : dict
+        Seconds: ``read``, ``ground``, ``plan`` (rays included), ``write``.
+    """
+
+    action: bpy.types.Action
+    before: bpy.types.Action
+    frames: Array
+    result: FeetResult
+    curves: int
+    notes: tuple[str, ...]
+    timing: dict[str, float]
+
+    @property
+    def report(self) -> Mapping[str, object]:
+        """For JSON: metrics before and after, contacts."""
+        return self.result.report
+
+
+def bake_feet(
+    obj: bpy.types.Object,
+    options: FeetOptions | None = None,
+    *,
+    ground: Ground | None = None,
+    gates: Gates | None = None,
+    name: str | None = None,
+) -> FeetBake:
+    """Plant the feet of the action that a character has.
+
+    Parameters
+    ----------
+    obj : armature object
+        Where the feet of its action were baked before, they are baked anew from the action before that, into the same action.
+    options : FeetOptions, optional
+    ground : Ground, optional
+        Instead of what the options choose; it cannot be remembered with the action.
+    gates : Gates, optional
+        Instead of what the action's curves say. Times count from the action's first frame.
+    name : str, optional
+        Of the new action; by default the old one's with "feet".
+
+    Raises
+    ------
+    MocapError
+        One plain sentence; nothing has been changed then.
+    """
+    options = options or FeetOptions()
+    action = _present(obj)
+    into = action if feet_of(action) is not None else None
+    return _bake(obj, options, into, ground, gates, name)
+
+
+def rebake_feet(obj: bpy.types.Object, options: FeetOptions | None = None, *, ground: Ground | None = None) -> FeetBake:
+    """Bake the feet of the character's action again, as they were baked: for a scene that has moved, or edited locks.
+
+    Raises
+    ------
+    MocapError
+        Its feet were not baked here, or the action from before is gone.
+    """
+    action = _present(obj)
+    return _bake(obj, options or options_of(action), action, ground, None, None)
+
+
+def check_feet(obj: bpy.types.Object, options: FeetOptions | None = None, *, ground: Ground | None = None) -> FeetBake:
+    """Measure feet against the ground without baking: the character's action as it is. Nothing is changed; ``before`` is the action."""
+    options = options or FeetOptions()
+    action = _present(obj)
+    options = replace(options, settings=replace(options.settings, mode="off"))
+    chosen = playing.by_itself(obj, action, compat.assigned_slot(obj.animation_data))
+    legs, result, notes, timing = _planned(obj, chosen, chosen, options, None, ground, None)
+    return FeetBake(action, action, legs.frames, result, 0, notes, timing)
+
+
+def _present(obj: bpy.types.Object) -> bpy.types.Action:
+    check(obj)
+    animation = obj.animation_data
+    if animation is None or animation.action is None:
+        raise RigError(f'"{obj.name}" has no action; put a take onto it first, or choose one of its actions.')
+    if animation.use_tweak_mode:
+        raise TargetError(f'An NLA strip of "{obj.name}" is being edited; leave tweak mode (Tab in the NLA editor) first.')
+    if compat.SLOTTED and compat.assigned_slot(animation) is None:
+        raise RigError(f'The action "{animation.action.name}" has no slot for "{obj.name}"; choose one beside the action.')
+    return animation.action
+
+
+def _bake(
+    obj: bpy.types.Object, options: FeetOptions, into: bpy.types.Action | None, ground: Ground | None, gates: Gates | None, name: str | None
+) -> FeetBake:
+    slot = compat.assigned_slot(obj.animation_data)
+    baked = feet_of(into) or {}
+    source, source_slot = _source(into, baked, obj, slot)
+    chosen = playing.by_itself(obj, source, source_slot)
+    gated = chosen if into is None else playing.by_itself(obj, into, slot)
+    legs, result, notes, timing = _planned(obj, chosen, gated, options, baked.get("locks"), ground, gates)
+    started = time.perf_counter()
+    motion = legs.motion(result)
+    channels = list(pose_channels(legs.target, motion))
+    check_channels(channels, motion)
+    span = None if options.frame_range is None else _span(legs, result, options.frame_range)
+    keys = feet_gates.keys_of(result, legs.frames)
+    paths = {channel.path for channel in channels}
+    stored = {
+        "source": source.name,
+        "slot": playing.slot_name(source_slot),
+        "options": options.as_dict(),
+        "locks": {n: k for n, k in keys.items() if n in feet_gates.FOOT_LOCK},
+        "paths": sorted(paths),
+        "report": result.report,
+        "footprints": [vars(f) for f in result.footprints],
+        "frames": [float(legs.frames[0]), float(legs.frames[-1])],
+    }
+    with Rollback() as undo:
+        action = (into or source).copy()
+        undo.add(lambda: bpy.data.actions.remove(action))
+        bag = compat.ensure_bag(action, _same_slot(action, slot))
+        if into is not None:
+            feet_keys.copy_curves(bag, {(c.data_path, c.array_index): c for c in chosen.curves}, paths | set(baked.get("paths") or ()))
+        written = feet_keys.rewrite(bag, legs.frames, channels, span)
+        feet_gates.write_gates(bag, keys)
+        _remember(action, source, obj, stored, legs)
+        feet_gates.add_properties(obj, undo)
+        if into is None:
+            action.name = name or f"{source.name} feet"
+            actions.make_active(obj, action, _same_slot(action, slot), undo)
+            action.use_fake_user = False
+            _keep(obj, source, source_slot, options, undo)
+    if into is not None:
+        _take_place(into, action)
+    timing["write"] = time.perf_counter() - started
+    return FeetBake(action, source, legs.frames, result, written, notes, timing)
+
+
+def _source(
+    into: bpy.types.Action | None, baked: Mapping[str, Any], obj: bpy.types.Object, slot: compat.Slot
+) -> tuple[bpy.types.Action, compat.Slot]:
+    """The action to read: the present one, or the one that its feet were baked from."""
+    if into is None:
+        return obj.animation_data.action, slot
+    source = bpy.data.actions.get(str(baked.get("source")))
+    if source is None:
+        raise MocapError(
+            f'The action "{baked.get("source")}", from which the feet of "{into.name}" were baked, is not there any more; '
+            "retarget the take anew."
+        )
+    slots = [s for s in compat.slots(source) if s is None or playing.slot_name(s) == baked.get("slot")] or list(compat.slots(source))
+    if not slots:
+        raise MocapError(f'The action "{source.name}" has no slot any more; retarget the take anew.')
+    return source, slots[0]
+
+
+def _planned(
+    obj: bpy.types.Object,
+    chosen: Playing,
+    gated: Playing,
+    options: FeetOptions,
+    locks: Any,
+    ground: Ground | None,
+    gates: Gates | None,
+) -> tuple[LegMotion, FeetResult, tuple[str, ...], dict[str, float]]:
+    """Motion and plan: nothing is changed."""
+    started = time.perf_counter()
+    scene = bpy.context.scene
+    legs = feet_motion.read(obj, chosen, controls=options.controls or _controls(chosen), measures=options.soles, scene=scene)
+    if gates is None:
+        gates = feet_gates.read_gates(gated.curves, legs.frames, locks)
+        own = feet_gates.read_gates(chosen.curves, legs.frames)
+        gates = replace(gates, contacts=own.contacts if gates.contacts is None else gates.contacts)
+    if options.frame_range is not None:
+        start, end = (float(np.interp(f, legs.frames, legs.take.times)) for f in options.frame_range)
+        if not end > start:
+            raise MocapError(
+                f"The range {options.frame_range[0]:g} to {options.frame_range[1]:g} has no frames of the action in it; "
+                f"it has frames {legs.frames[0]:g} to {legs.frames[-1]:g}."
+            )
+        gates = replace(gates, start=start, end=end)
+    read = time.perf_counter()
+    timing = {"read": read - started}
+    if ground is not None:
+        result, notes = plan_feet(legs.take, legs.feet, ground, options.settings, gates), ()
+    else:
+        with opened(options.ground, obj, scene, float(legs.frames[0])) as (found, notes):
+            timing["ground"] = time.perf_counter() - read
+            read = time.perf_counter()
+            result = plan_feet(legs.take, legs.feet, found, options.settings, gates)
+    timing["plan"] = time.perf_counter() - read
+    return legs, result, tuple(dict.fromkeys((*notes, *legs.notes, *legs.feet.notes, *result.notes))), timing
+
+
+def _controls(chosen: Playing) -> Controls:
+    """Where an action of ours has its keys."""
+    recipe = recipe_of(chosen.action) if chosen.action is not None else None
+    stored = (recipe or {}).get("options")
+    found = stored.get("controls") if isinstance(stored, dict) else None
+    return next((identifier for identifier, _, _ in CONTROLS if identifier == found), "auto")
+
+
+def _span(legs: LegMotion, result: FeetResult, asked: tuple[float, float]) -> tuple[float, float]:
+    """First and last frame to rewrite: the range, and what is eased around it."""
+    old = legs.take.local_rotations[:, list(result.joints)]
+    changed = (quat.angle(old, result.local_rotations) > _STILL).any(axis=1) | (np.abs(result.hips_offset) > _STILL).any(axis=1)
+    frames = legs.frames
+    at = np.flatnonzero(changed)
+    low = min(int(at[0]) - 1, int(np.searchsorted(frames, asked[0] - 1e-3))) if len(at) else int(np.searchsorted(frames, asked[0] - 1e-3))
+    high = int(np.searchsorted(frames, asked[1] + 1e-3)) - 1
+    high = max(int(at[-1]) + 1, high) if len(at) else high
+    return float(frames[max(low, 0)]), float(frames[min(high, len(frames) - 1)])
+
+
+def _same_slot(action: bpy.types.Action, slot: compat.Slot) -> compat.Slot:
+    """The slot of a copy that stands for the one of the original."""
+    return None if slot is None else next(s for s in compat.slots(action) if s.handle == slot.handle)
+
+
+def _remember(action: bpy.types.Action, source: bpy.types.Action, obj: bpy.types.Object, stored: dict[str, Any], legs: LegMotion) -> None:
+    for name in (baseline.PROPERTY, hand_edits.PROPERTY):
+        if name in action:
+            del action[name]  # they tell edits by hand from the retarget's bake: that is the action's before
+    recipe = recipe_of(source) or {"version": 1, "addon": __version__, "character": obj.name}
+    if legs.carrier == feet_motion.WHOLE and "place" not in recipe:
+        recipe = {**recipe, "place": {"location": legs.target.location.tolist(), "rotation": None}}
+    store_recipe(action, {**recipe, FEET: stored})
+
+
+def _keep(obj: bpy.types.Object, source: bpy.types.Action, slot: compat.Slot, options: FeetOptions, undo: Rollback) -> None:
+    """Hold the action from before: by a fake user, or on a muted track."""
+    if options.keep == "track":
+        animation = obj.animation_data
+        track = animation.nla_tracks.new()
+        undo.add(lambda: animation.nla_tracks.remove(track))
+        track.name, track.mute = source.name, True
+        start = int(np.floor(source.frame_range[0]))
+        strip = track.strips.new(source.name, start, source)
+        if compat.SLOTTED and slot is not None:
+            strip.action_slot = slot
+    elif source.library is None:
+        before = source.use_fake_user
+        undo.add(lambda: setattr(source, "use_fake_user", before))
+        source.use_fake_user = True
+
+
+def _take_place(old: bpy.types.Action, new: bpy.types.Action) -> None:
+    """Put an action in another's place, under its name, with everything that uses it."""
+    name, fake = old.name, old.use_fake_user
+    old.user_remap(new)
+    bpy.data.actions.remove(old)
+    new.name, new.use_fake_user = name, fake
