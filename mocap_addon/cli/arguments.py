@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, NoReturn
 
+from . import straight
+
 FORMATS: tuple[str, ...] = ("blend", "threejs", "bvh")
 AXES: tuple[str, ...] = ("x", "y", "z", "-x", "-y", "-z")
 CONTROLS: tuple[str, ...] = ("auto", "deform", "fk", "ik-legs", "ik")
@@ -36,6 +38,7 @@ examples:
   mocap convert walk.bvh --character hero.glb --out finished
   mocap convert takes/*.bvh --character hero.blend --out finished --table hero.toml --json
   mocap convert walk.bvh --character hero.vrm --out web --fps 30 --formats threejs
+  mocap convert walk.anim --out web
 
 Each take gets files of its own in DIR, named after it: walk.blend, walk.clip.json, walk.bvh.
 A failed take leaves none; the others are still done, and the exit code is 1.
@@ -72,7 +75,11 @@ class _Parser(argparse.ArgumentParser):
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """The command as a namespace with ``verb`` and that verb's values; :class:`Done` after help or an error."""
     _Parser.as_json = "--json" in words
-    return _parser().parse_args(list(words))
+    parser = _parser()
+    options = parser.parse_args(list(words))
+    if options.verb == "convert" and options.character is None and not straight.possible(options.takes):
+        parser.error("convert needs --character FILE for these takes (only Unity clips, .anim, go without)")
+    return options
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -116,7 +123,12 @@ def _add_convert(verbs: argparse._SubParsersAction[_Parser]) -> None:
         allow_abbrev=False,
     )
     p.add_argument("takes", nargs="+", metavar="TAKE", help="motion files; every take in a file is converted")
-    p.add_argument("--character", required=True, metavar="FILE", help="the character: .blend, .glb, .gltf, .vrm or .fbx (never changed)")
+    p.add_argument(
+        "--character",
+        metavar="FILE",
+        help="the character: .blend, .glb, .gltf, .vrm or .fbx (never changed); without it Unity clips are written "
+        "as they are, as three.js clips and BVH",
+    )
     p.add_argument(
         "--armature", metavar="NAME", help="which armature of the character file, where there are several (else the one with most bones)"
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..motion.errors import FileError, MocapError
 from ..motion.timeline import format_rate
-from . import FAILED, OK, character_files, interrupt, naming, reading
+from . import FAILED, OK, character_files, interrupt, naming, reading, straight
 from .output import Output
 
 if TYPE_CHECKING:
@@ -29,6 +29,12 @@ T = TypeVar("T")
 
 def run(options: argparse.Namespace, out: Output) -> int:
     """Convert every take; 1 if one failed."""
+    if options.character is None:
+        try:
+            return straight.run(options, reading.expanded(options.takes), make_folder(options.out), out)
+        except MocapError as error:
+            out.failure(str(error))
+            return FAILED
     try:
         paths, folder, table = _prepare(options)
     except MocapError as error:
@@ -119,6 +125,8 @@ class Converter:
     def _one(self, take: Take, path: Path, read_seconds: float) -> None:
         from . import exports
 
+        if take.facts.get("format") == "Unity humanoid clip":
+            raise MocapError(take.notes[0])
         start = perf_counter()
         obj = self.stage.set(_rate(take, self.options.fps))
         ready = perf_counter()

@@ -188,7 +188,10 @@ class _Fields:
         return unity_keys.number(self.data, node, self.path, where=fields.at)
 
     def code(self, fields: Map, name: str, default: int) -> int:
-        return int(np.clip(self.number(fields, name, default), -1e9, 1e9))
+        node = fields.get(name)
+        if isinstance(node, Text) and node.isdecimal() and len(node) < 10:
+            return int(node)
+        return int(min(max(self.number(fields, name, default), -1e9), 1e9))
 
     def items(self, fields: Map, name: str) -> list[Map]:
         node = fields.get(name)

@@ -145,12 +145,14 @@ def _group(data: bytes, members: list[_Piece], path: Path) -> tuple[_Layout, Arr
     layout = _layout(data, key, path)
     if b"E" in text or _PLAIN.fullmatch(data, key.start, key.stop) is None:
         raise _Odd
+    count = sum(piece.count for piece in members)
     infinite = b"Infinity" in text
     if infinite:
         text = text.replace(b"Infinity", _INFINITE)
     text = text.replace(b"e-", b"E-").replace(b"e+", b"E+")  # exponents: of all letters the only ones that stay
+    if text.count(b"e") != count * data[key.start : key.stop].replace(b"e-", b"").replace(b"e+", b"").count(b"e"):
+        raise _Odd  # a letter e where none belongs would fall out with the names
     found = numbers.parse(text.replace(b"- ", b"  ").translate(_BLANK))
-    count = sum(piece.count for piece in members)
     if found.unreadable or len(found.values) != count * layout.width or not np.all(np.isfinite(found.values)):
         raise _Odd
     rows = found.values.reshape(count, layout.width)
@@ -168,7 +170,7 @@ def _layout(data: bytes, key: _Piece, path: Path) -> _Layout:
     at = 0
     for name, value in parsed[0].items():
         if isinstance(value, Map):
-            if not all(isinstance(v, Text) and v for v in value.values()):
+            if not all(_is_number(v) for v in value.values()):
                 raise _Odd
             inside = list(value)
             if name in _FIELDS:
@@ -176,7 +178,7 @@ def _layout(data: bytes, key: _Piece, path: Path) -> _Layout:
                     raise _Odd
                 columns[name] = tuple(range(at, at + len(inside)))
             at += len(inside)
-        elif isinstance(value, Text) and value:
+        elif _is_number(value):
             if name in _FIELDS:
                 columns[name] = (at,)
             at += 1
@@ -185,6 +187,10 @@ def _layout(data: bytes, key: _Piece, path: Path) -> _Layout:
     if "time" not in columns or "value" not in columns:
         raise _Odd
     return _Layout(columns, at)
+
+
+def _is_number(node: Node) -> bool:
+    return isinstance(node, Text) and (node.lstrip("-") == "Infinity" or numbers.to_float(node.encode("utf-8", "replace")) is not None)
 
 
 def _one_by_one(data: bytes, members: list[_Piece], path: Path) -> tuple[_Layout, Array]:
@@ -260,22 +266,26 @@ def _keys(data: bytes, span: Span, tables: list[tuple[_Layout, Array]], path: Pa
                 raise FileError(
                     f"The {name} of this curve has another number of components than its values.", path, line_of(data, span.start)
                 )
-            values = np.full((len(rows), 1), default) if at is None else rows[:, list(at)]
-            parts.append(np.broadcast_to(values, (len(rows), width)) if name not in ("time", "weightedMode") else values[:, :1])
+            if at is None:
+                parts.append(np.full((len(rows), 1 if name in ("time", "weightedMode") else width), default))
+            elif len(at) == width or name in ("time", "weightedMode"):
+                parts.append(rows[:, at[0] : at[0] + len(at)])  # a key's components stand side by side
+            else:
+                parts.append(np.repeat(rows[:, at[0] : at[0] + 1], width, axis=1))
         return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
     times = column("time", 0.0)[:, 0]
     values = column("value", 0.0)
-    if not (np.all(np.isfinite(times)) and np.all(np.isfinite(values))):
+    if not (np.isfinite(times).all() and np.isfinite(values).all()):
         raise FileError("A key of this curve has an infinite time or value; the file is damaged here.", path, line_of(data, span.start))
     in_slopes, out_slopes = column("inSlope", 0.0), column("outSlope", 0.0)
     mode = column("weightedMode", 0.0)
     weights: list[Array | None] = [None, None]
-    if np.any(mode):
+    if mode.any():
         for side, name in enumerate(("inWeight", "outWeight")):
             on = (mode.astype(np.int64) & (1 << side)) != 0
             weights[side] = np.where(on, np.clip(column(name, 1.0 / 3.0), 0.0, 1.0), 1.0 / 3.0)
-    if np.any(np.diff(times) < 0.0):  # Unity keeps its keys in order; so does what it makes of keys that are not
+    if (times[1:] < times[:-1]).any():  # Unity keeps its keys in order; so does what it makes of keys that are not
         order = np.argsort(times, kind="stable")
         times, values, in_slopes, out_slopes = times[order], values[order], in_slopes[order], out_slopes[order]
         weights = [None if w is None else w[order] for w in weights]

@@ -248,7 +248,7 @@ class Parser:
                 )
             parts.append(self.data[line[1] : end])
             self.pos = end + 1
-        return self._scalar(b" ".join(re.split(rb" #", part, maxsplit=1)[0].strip() for part in parts), at)
+        return self._scalar(b" ".join((p if b" #" not in p else p[: p.index(b" #")]).strip() for p in parts), at)
 
     def _end_line(self, at: int) -> None:
         rest = self.data[at : self._line_end(at)].strip()
