@@ -24,8 +24,10 @@ from .node_metric import SHELL, Body, Judge, Measured
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-_ROUNDING = 0.06
-"""Share of the bound that the rounding of one channel may take."""
+_ROUNDING = (0.03, 0.12, 0.4)
+"""Shares of the bound that the rounding of one channel may take: each is tried, and the shortest result taken."""
+_ROUGH = 0.97
+"""Share of the bound that is looked for on the samples alone; halfway between them the error is a little larger."""
 _ALL_ROUNDING = 0.7
 """Share of the bound that all rounding together may take before it is made finer."""
 _LOWEST, _HIGHEST, _HALVINGS = 0.01, 4.0, 7
@@ -41,6 +43,10 @@ class Writing(Protocol):
 
     def rounded(self, channel: Channel, choice: int) -> Channel:
         """What a reader gets."""
+        ...
+
+    def length(self, channel: Channel, choice: int) -> int:
+        """About how many bytes a channel takes."""
         ...
 
     def worth(self, channel: Channel, kept: int, choice: int) -> bool:
@@ -77,39 +83,64 @@ def compact(clip: NodeClip, body: Body, bound: float | None, writing: Writing, *
         ``measured`` is what the result was measured at. Where even all keys to the last digit miss the bound, that is the result.
     """
     truth = whole(clip).channels
-    judge = Judge(body, truth, clip.times)
 
-    def measure(channels: Sequence[Channel]) -> Measured:
-        return judge.measure(whole(replace(clip, channels=tuple(channels))).channels)
+    def in_pose(channels: Sequence[Channel]) -> Sequence[Channel]:
+        return whole(replace(clip, channels=tuple(channels))).channels
 
+    exact = Judge(body, truth, clip.times)
     if bound is None:
         finest = tuple(writing.choices(c)[-1] for c in clip.channels)
         out = tuple(writing.rounded(c, k) for c, k in zip(clip.channels, finest, strict=True))
-        return Compact(replace(clip, channels=out), finest, measure(out))
+        return Compact(replace(clip, channels=out), finest, exact.measure(in_pose(out)))
+    rough = Judge(body, truth, clip.times, rough=True)
     reach = reaches(clip, body, truth)
-    choices, rounded = _choose(clip.channels, reach, bound, writing, measure)
-    best, found = list(rounded), measure(rounded)
-    if thin and found.worst < bound:
-        best, found = _thinned(clip.channels, rounded, choices, reach, bound, writing, measure, found)
-    return Compact(replace(clip, channels=tuple(best)), tuple(choices), found)
+    orders = _orders(clip.channels, reach, bound) if thin else [None] * len(clip.channels)
+    best: Compact | None = None
+    size = 0
+    for share in _ROUNDING:
+        tried = _tried(clip, reach, orders, bound * _ROUGH, share, writing, lambda channels: rough.measure(in_pose(channels)))
+        length = sum(writing.length(c, k) for c, k in zip(tried[0], tried[1], strict=True))
+        if best is None or length < size:
+            best, size = Compact(replace(clip, channels=tuple(tried[0])), tuple(tried[1]), exact.measure(in_pose(tried[0]))), length
+            if best.measured.worst > bound:  # between samples, or at a point that was not looked at
+                tighter = bound * _ROUGH * bound / best.measured.worst * 0.95
+                channels, choices = _tried(clip, reach, orders, tighter, share, writing, lambda c: rough.measure(in_pose(c)))
+                best = Compact(replace(clip, channels=tuple(channels)), tuple(choices), exact.measure(in_pose(channels)))
+    assert best is not None
+    return best
+
+
+def _tried(
+    clip: NodeClip, reach: Array, orders: Sequence[Array | None], bound: float, share: float, writing: Writing, measure: _Measure
+) -> tuple[list[Channel], list[int]]:
+    """Numbers rounded so that each channel takes ``share`` of the bound at most, then as few keys as it allows."""
+    choices, rounded = _choose(clip.channels, reach, bound, share, writing, measure)
+    return _thinned(clip.channels, rounded, choices, orders, bound, writing, measure), choices
 
 
 def reaches(clip: NodeClip, body: Body, truth: Sequence[Channel]) -> Array:
     """(C,): metres from a channel's node to the farthest shell that hangs on it."""
     at = clip.times[np.unique(np.linspace(0, len(clip.times) - 1, _REACH_SAMPLES).astype(int))]
-    wide = Body(body.tree, {*body.watched, *(c.node for c in clip.channels)})
-    ends = wide.shells(truth, at)
-    place = {n: w for w, n in enumerate(wide.watched)}
+    moving = {c.node for c in clip.channels}
+    points = Body(body.tree, {*body.watched, *moving}).over(moving)
+    places = points.at(truth, at)
+    of = points.of
     below: dict[int, list[int]] = {}
-    for n in body.watched:
+    for row, n in enumerate(of.tolist()):
         for a in (n, *body.tree.ancestors(n)):
-            below.setdefault(a, []).append(place[n])
+            below.setdefault(a, []).append(row)
+    first = {n: rows[0] for n, rows in _rows(of).items()}
     out = np.full(len(clip.channels), SHELL)
     for k, c in enumerate(clip.channels):
-        hung = below.get(c.node)
-        if hung:
-            apart = ends[hung] - ends[place[c.node], :1]
-            out[k] = max(SHELL, float(np.sqrt(np.einsum("wacf,wacf->waf", apart, apart).max())))
+        apart = places[below[c.node]] - places[first[c.node]]
+        out[k] = max(SHELL, float(np.sqrt(np.einsum("pcf,pcf->pf", apart, apart).max())))
+    return out
+
+
+def _rows(of: NDArray[np.int64]) -> dict[int, list[int]]:
+    out: dict[int, list[int]] = {}
+    for row, n in enumerate(of.tolist()):
+        out.setdefault(n, []).append(row)
     return out
 
 
@@ -168,7 +199,7 @@ def importance(values: Array, times: Array, weight: Array, *, rotations: bool, l
 
 
 def _choose(
-    channels: Sequence[Channel], reach: Array, bound: float, writing: Writing, measure: _Measure
+    channels: Sequence[Channel], reach: Array, bound: float, share: float, writing: Writing, measure: _Measure
 ) -> tuple[list[int], list[Channel]]:
     """The shortest way of writing for each channel, and what is read then."""
     ladders = [list(writing.choices(c)) for c in channels]
@@ -182,7 +213,7 @@ def _choose(
         errors[k] = _rounding(channels[k], rounded[k]) * reach[k]
 
     for k, ladder in enumerate(ladders):
-        while len(ladder) > 2 and errors[k] > _ROUNDING * bound and step[k] + 1 < len(ladder):
+        while len(ladder) > 2 and errors[k] > share * bound and step[k] + 1 < len(ladder):
             finer(k)
     for _ in range(4 * len(channels) + 1):
         if measure(rounded).worst <= _ALL_ROUNDING * bound:
@@ -203,18 +234,16 @@ def _thinned(
     channels: Sequence[Channel],
     rounded: Sequence[Channel],
     choices: Sequence[int],
-    reach: Array,
+    orders: Sequence[Array | None],
     bound: float,
     writing: Writing,
     measure: _Measure,
-    whole_error: Measured,
-) -> tuple[list[Channel], Measured]:
+) -> list[Channel]:
     """As few keys as the bound allows."""
-    order = _orders(channels, reach, bound)
 
     def at_level(level: float) -> list[Channel]:
         out: list[Channel] = []
-        for c, r, choice, rank in zip(channels, rounded, choices, order, strict=True):
+        for c, r, choice, rank in zip(channels, rounded, choices, orders, strict=True):
             kept = rank > level if rank is not None else None
             if kept is None or kept.all() or not writing.worth(c, int(kept.sum()), choice):
                 out.append(r)
@@ -222,17 +251,18 @@ def _thinned(
                 out.append(replace(r, times=r.times[kept], values=r.values[kept]))
         return out
 
-    low, high = np.log(_LOWEST), np.log(_HIGHEST)
-    best, found = list(rounded), whole_error
+    if all(rank is None for rank in orders):
+        return list(rounded)
+    low, high = float(np.log(_LOWEST)), float(np.log(_HIGHEST))
+    best = list(rounded)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         tried = at_level(float(np.exp(middle)))
-        measured = measure(tried)
-        if measured.worst <= bound:
-            best, found, low = tried, measured, middle
+        if measure(tried).worst <= bound:
+            best, low = tried, middle
         else:
             high = middle
-    return best, found
+    return best
 
 
 def _orders(channels: Sequence[Channel], reach: Array, bound: float) -> list[Array | None]:

@@ -60,6 +60,20 @@ class Buffers:
         except OSError as error:
             raise FileError(f"The buffer of this glTF file cannot be read ({error.strerror or error}).", self._path) from None
 
+    def raw(self, buffer: int, size: int) -> bytes:
+        """The first ``size`` bytes of a buffer; :class:`FileError` where there are fewer."""
+        content = self._bytes(buffer, 0, size)
+        if len(content) < size:
+            raise FileError("The file is cut off: one of its buffers ends early.", self._path)
+        return content
+
+    def beside(self, uri: str) -> bytes:
+        """What lies beside the file under a relative address; :class:`FileError` where it is missing."""
+        try:
+            return self._beside(uri).read_bytes()
+        except OSError as error:
+            raise FileError(f"A file beside this glTF file cannot be read ({error.strerror or error}).", self._path) from None
+
     def _array(self, index: int) -> Array:
         item = _item(self._data, "accessors", index)
         dtype = np.dtype(_TYPES[item["componentType"]])

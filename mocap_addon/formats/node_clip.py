@@ -61,9 +61,12 @@ class Channel:
         after = np.clip(np.searchsorted(self.times, times, side="right"), 1, len(self.times) - 1)
         before = after - 1
         share = np.clip((times - self.times[before]) / (self.times[after] - self.times[before]), 0.0, 1.0)
-        if self.path == "rotation":
-            return spherical(self.values[before], self.values[after], share)
-        return self.values[before] * (1.0 - share[:, None]) + self.values[after] * share[:, None]
+        out = self.values[np.where(share < 1.0, before, after)]
+        inside = np.flatnonzero((share > 0.0) & (share < 1.0))
+        if inside.size:
+            a, b, share = self.values[before[inside]], self.values[after[inside]], share[inside]
+            out[inside] = spherical(a, b, share) if self.path == "rotation" else a * (1.0 - share[:, None]) + b * share[:, None]
+        return out
 
 
 @dataclass(frozen=True, eq=False)

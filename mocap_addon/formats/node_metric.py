@@ -26,7 +26,9 @@ SHELL = 0.03
 """Metres."""
 
 _BLOCK = 1000  # times whose matrices stand in memory at once
-_KEPT = 1_500_000  # bones times times whose true places are kept, 100 MB
+_KEPT = 6_000_000  # points times times whose true places are kept, 150 MB
+_UNIT: Array = np.eye(4)
+_DIRECTIONS: Array = np.array([(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if x or y or z], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -55,29 +57,106 @@ class Body:
     def __init__(self, tree: NodeTree, watched: Iterable[int]) -> None:
         self.tree = tree
         self.watched = sorted(set(watched))
-        needed = {n for w in self.watched for n in (w, *tree.ancestors(w))}
-        self.order = [n for n in tree.order if n in needed]
-        self.unit = {n: max(float(np.cbrt(abs(np.linalg.det(tree.global_matrices[n][:3, :3])))), 1e-12) for n in self.order}
 
-    def shells(self, channels: Sequence[Channel], times: Array) -> Array:
-        """(W, 4, 3, F): the bones' joints and the three ends of their shells, in the scene."""
+    def over(self, nodes: Iterable[int], *, outermost: bool = False) -> Points:
+        """The shells as points on those of ``nodes`` that they hang on, which alone move.
+
+        ``outermost``: of each node only the points farthest out in 26 directions; the largest error is nearly always at one of them.
+        """
+        moving = set(nodes)
+        tree = self.tree
+        found: dict[int, list[Array]] = {}
+        origin: dict[int, list[int]] = {}
+        for n in self.watched:
+            m = next((a for a in (n, *tree.ancestors(n)) if a in moving), -1)
+            local = self._between(n, m)
+            unit = max(float(np.cbrt(abs(np.linalg.det(tree.global_matrices[n][:3, :3])))), 1e-12)
+            arms = np.concatenate([np.zeros((1, 3)), np.eye(3) * (SHELL / unit)])
+            found.setdefault(m, []).append(arms @ local[:3, :3].T + local[:3, 3])
+            origin.setdefault(m, []).extend([n] * 4)
+        wanted = {a for m in found if m >= 0 for a in (m, *tree.ancestors(m)) if a in moving}
+        steps: list[Step] = []
+        place: dict[int, int] = {}
+        for n in (n for n in tree.order if n in wanted):
+            above = next((a for a in tree.ancestors(n) if a in moving), -1)
+            parent = int(tree.parents[n])
+            points = np.concatenate(found[n]) if n in found else np.zeros((0, 3))
+            of = np.array(origin.get(n, []), dtype=np.int64)
+            if outermost and len(points) > len(_DIRECTIONS):
+                picked = np.unique(np.argmax(points @ _DIRECTIONS.T, axis=0))
+                points, of = points[picked], of[picked]
+            place[n] = len(steps)
+            steps.append(Step(n, place.get(above, -1), np.eye(4) if parent == above else self._between(parent, above), points, of))
+        return Points(tree, steps)
+
+    def _between(self, node: int, above: int) -> Array:
+        """(4, 4): a node in the frame of one above it, or in the scene (-1), as the file stands."""
+        g = self.tree.global_matrices
+        if node < 0 or node == above:
+            return np.eye(4)
+        if above < 0:
+            return g[node]
+        # multiplied down, not by an inverse: so that a node is exactly where a player puts it
+        path = [node, *self.tree.ancestors(node)]
+        out = np.eye(4)
+        for n in reversed(path[: path.index(above)]):
+            out = out @ self._local(n)
+        return out
+
+    def _local(self, n: int) -> Array:
+        out = np.eye(4)
+        out[:3, :3] = quat.to_matrix(self.tree.rotations[n]) * self.tree.scales[n]
+        out[:3, 3] = self.tree.translations[n]
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A moving node: the moving one above it, what stands between, and the points that hang on it, with the node whose shell each is of."""
+
+    node: int
+    above: int
+    between: Array
+    points: Array
+    of: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points on moving nodes."""
+
+    tree: NodeTree
+    steps: list[Step]
+
+    @property
+    def of(self) -> NDArray[np.int64]:
+        """(P,): the node whose shell a point is of."""
+        return np.concatenate([step.of for step in self.steps]) if self.steps else np.zeros(0, dtype=np.int64)
+
+    def at(self, channels: Sequence[Channel], times: Array) -> Array:
+        """(P, 3, F): where the points are in the scene."""
         by_node: dict[int, dict[Path, Channel]] = {}
         for c in channels:
             by_node.setdefault(c.node, {})[c.path] = c
-        place = {n: k for k, n in enumerate(self.watched)}
-        out = np.empty((len(self.watched), 4, 3, len(times)))
-        world: dict[int, tuple[Array, Array]] = {}
-        for n in self.order:
-            linear, offset = self._local(n, by_node.get(n, {}), times)
-            p = int(self.tree.parents[n])
-            if p >= 0:
-                above, origin = world[p]
+        out = np.empty((sum(len(step.points) for step in self.steps), 3, len(times)))
+        world: list[tuple[Array, Array]] = []
+        row = 0
+        for step in self.steps:
+            linear, offset = self._local(step.node, by_node.get(step.node, {}), times)
+            fixed = step.between
+            if not np.array_equal(fixed, _UNIT):
+                offset = fixed[:3, :3] @ offset + fixed[:3, 3:]
+                linear = _times(fixed[:3, :3, None], linear)
+            if step.above >= 0:
+                above, origin = world[step.above]
                 offset = origin + _apply(above, offset)
                 linear = _times(above, linear)
-            world[n] = linear, offset
-            if n in place:
-                out[place[n], 0] = offset
-                out[place[n], 1:] = offset + (SHELL / self.unit[n]) * linear.transpose(1, 0, 2)
+            world.append((linear, offset))
+            if len(step.points):
+                p = step.points[:, :, None]
+                stop = row + len(step.points)
+                out[row:stop] = offset + linear[:, 0] * p[:, 0, None] + linear[:, 1] * p[:, 1, None] + linear[:, 2] * p[:, 2, None]
+                row = stop
         return out
 
     def _local(self, node: int, own: dict[Path, Channel], times: Array) -> tuple[Array, Array]:
@@ -85,37 +164,48 @@ class Body:
         q = _values(own.get("rotation"), self.tree.rotations[node], times)
         t = _values(own.get("translation"), self.tree.translations[node], times)
         s = _values(own.get("scale"), self.tree.scales[node], times)
-        linear = quat.to_matrix(q).transpose(1, 2, 0) * s.T[None]
+        linear = quat.to_matrix(q).transpose(1, 2, 0)
+        if not np.all(s == 1.0):
+            linear = linear * s.T[None]
         return linear, t.T
 
 
 class Judge:
-    """Measures clips against one truth, on its samples ``(F,)`` (seconds) and halfway between them."""
+    """Measures clips against one truth, on its samples ``(F,)`` (seconds) and halfway between them.
 
-    def __init__(self, body: Body, truth: Sequence[Channel], samples: Array) -> None:
-        self.body, self.truth = body, truth
-        times = between(samples)
+    ``rough``: on the samples and the outermost points alone, for searching.
+    """
+
+    def __init__(self, body: Body, truth: Sequence[Channel], samples: Array, *, rough: bool = False) -> None:
+        self.points = body.over({c.node for c in truth}, outermost=rough)
+        self.truth, self.of = truth, self.points.of
+        times = samples if rough else between(samples)
         self.parts = [times[start : start + _BLOCK] for start in range(0, len(times), _BLOCK)]
-        small = len(times) * len(body.watched) <= _KEPT
-        self.kept = [body.shells(truth, part) for part in self.parts] if small else None
+        small = len(times) * len(self.of) <= _KEPT
+        self.kept = [self.points.at(truth, part) for part in self.parts] if small else None
 
     def measure(self, given: Sequence[Channel]) -> Measured:
-        """The errors of a clip."""
+        """The errors of a clip with channels for the same nodes."""
         worst, at, node = 0.0, 0.0, -1
         rest: list[Array] = []
-        for k, part in enumerate(self.parts):
-            truth = self.body.shells(self.truth, part) if self.kept is None else self.kept[k]
-            gap = self.body.shells(given, part) - truth
-            gap *= gap
-            squared = gap.sum(axis=2).max(axis=1)
-            most = int(np.argmax(squared))
-            w, f = divmod(most, len(part))
-            if float(squared[w, f]) > worst:
-                worst, at, node = float(squared[w, f]), float(part[f]), self.body.watched[w]
-            rest.append(squared.ravel())
-        if not rest or not self.body.watched:
+        if not len(self.of):
             return NOTHING
-        return Measured(float(np.sqrt(worst)), float(np.sqrt(np.percentile(np.concatenate(rest), 99.0))), node, at)
+        for k, part in enumerate(self.parts):
+            truth = self.points.at(self.truth, part) if self.kept is None else self.kept[k]
+            gap = self.points.at(given, part)
+            gap -= truth
+            gap *= gap
+            squared = gap.sum(axis=1)
+            most = int(np.argmax(squared))
+            p, f = divmod(most, len(part))
+            if float(squared[p, f]) > worst:
+                worst, at, node = float(squared[p, f]), float(part[f]), int(self.of[p])
+            rest.append(squared.ravel())
+        if not rest:
+            return NOTHING
+        joined = np.concatenate(rest)
+        high = int(0.99 * (len(joined) - 1))
+        return Measured(float(np.sqrt(worst)), float(np.sqrt(np.partition(joined, high)[high])), node, at)
 
 
 def compare(body: Body, truth: Sequence[Channel], given: Sequence[Channel], samples: Array) -> Measured:

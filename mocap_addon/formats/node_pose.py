@@ -82,9 +82,9 @@ def match(tree: NodeTree, skeleton: Skeleton, object_name: str = "") -> NDArray[
             by_name.setdefault(key, []).append(n)
     out = np.full(len(skeleton), _NO_BONE, dtype=np.int64)
     used: set[int] = set()
-    object_name = object_name if object_name in by_name else _without_number(object_name)
+    object_name = object_name if object_name in by_name else without_number(object_name)
     for j, name in enumerate(skeleton.names):
-        free = [n for n in by_name.get(name) or by_name.get(_without_number(name)) or () if n not in used]
+        free = [n for n in by_name.get(name) or by_name.get(without_number(name)) or () if n not in used]
         if not free:
             continue
         parent = next((int(out[a]) for a in skeleton.ancestors(j) if out[a] >= 0), _NO_BONE)
@@ -107,7 +107,7 @@ def armature_node(tree: NodeTree, nodes: NDArray[np.int64], object_name: str) ->
     bones = {int(n) for n in nodes if n >= 0}
     above = {int(tree.parents[n]) for n in bones if not bones & set(tree.ancestors(n))}
     node = above.pop() if len(above) == 1 else _NO_BONE
-    known = node >= 0 and tree.names[node] in (object_name, _without_number(object_name))
+    known = node >= 0 and tree.names[node] in (object_name, without_number(object_name))
     return node if known and bool(tree.found[node]) else _NO_BONE
 
 
@@ -284,7 +284,8 @@ def unmatched(skeleton: Skeleton, nodes: NDArray[np.int64], joints: Iterable[int
     return [skeleton.names[j] for j in sorted(set(joints)) if nodes[j] < 0]
 
 
-def _without_number(name: str) -> str:
+def without_number(name: str) -> str:
+    """A name without the number that Blender gives what is called alike."""
     return re.sub(r"\.\d{3}$", "", name)
 
 

@@ -39,6 +39,10 @@ class JsonWriting:
             return replace(channel, values=threejs.rounded_quaternions(channel.values, choice))
         return replace(channel, values=np.round(channel.values, choice) + 0.0)
 
+    def length(self, channel: Channel, choice: int) -> int:
+        """Of the text."""
+        return len(channel.times) * (9 + channel.values.shape[1] * (choice + 3))
+
     def worth(self, channel: Channel, kept: int, choice: int) -> bool:
         """Every key that is left out saves its time and values."""
         return kept < len(channel.times)

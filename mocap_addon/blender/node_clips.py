@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Motions of an armature -> clips on the nodes of its glTF file, before anything is made smaller or written.
+
+A clip is made of an action as Blender plays it (:func:`of_action`), or of the arrays of a retarget (:func:`of_motion`). Both give the
+channels of what moves, and of what stands elsewhere than the file has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import rig
+from ..formats import gltf_morph_meshes, gltf_nodes, node_clip, node_pose
+from ..formats.gltf_morph_meshes import MorphMesh
+from ..formats.gltf_nodes import NodeTree
+from ..formats.node_clip import MorphCurve, NodeClip, ScalarCurve
+from ..formats.node_metric import Body
+from ..motion import quat
+from ..motion.errors import FileError
+from ..motion.take import Take
+from ..retarget.motion import PoseMotion
+from . import armature, clips, compat, curves, playing, scenes, sources
+from .armature import Target
+from .playing import Playing
+
+Array = NDArray[np.float64]
+Progress = Callable[[float], bool | None]
+
+_TURNS, _MOVES = 1e-6, 1e-6
+"""Difference of quaternions, metres: what changes less stands still."""
+_EVALUATED = 10.0
+"""So many times more is rounding where Blender itself evaluated the pose, in single precision matrices."""
+_KEY_BLOCK = 'key_blocks["'
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A character and the glTF file its clips are for.
+
+    Parameters
+    ----------
+    obj : armature object
+    target : Target
+    tree : NodeTree
+    nodes : (J,) int array
+        For each bone its node, -1 where the file has none.
+    path : path or None
+        The file; None: what Blender's exporter writes of this armature.
+    morphs : tuple of MorphMesh
+    """
+
+    obj: bpy.types.Object
+    target: Target
+    tree: NodeTree
+    nodes: NDArray[np.int64]
+    path: Path | None
+    morphs: tuple[MorphMesh, ...] = ()
+
+    @cached_property
+    def body(self) -> Body:
+        """What errors are measured on: the bones."""
+        return Body(self.tree, (int(n) for n in self.nodes if n >= 0))
+
+    @cached_property
+    def renamed(self) -> dict[str, str]:
+        """Names in three.js that differ from the bones'."""
+        pairs = zip(self.nodes.tolist(), self.target.skeleton.names, strict=True)
+        return {self.tree.loader_names[n]: bone for n, bone in pairs if n >= 0 and self.tree.loader_names[n] != bone}
+
+    @property
+    def place(self) -> str:
+        """The file's name for a sentence."""
+        return self.path.name if self.path is not None else "the export"
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A clip, the take it was made of, and what a person should know about it.
+
+    ``gap`` is how far, in metres, Blender's own way between the keys is from it.
+    """
+
+    clip: NodeClip
+    take: Take
+    notes: tuple[str, ...] = ()
+    gap: float | None = None
+    facts: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+def stage(obj: bpy.types.Object, character: str | Path | None = None, scene: bpy.types.Scene | None = None) -> Stage:
+    """A character made ready.
+
+    Parameters
+    ----------
+    obj : armature object
+    character : path, optional
+        The glTF file that clips will play on; by default what Blender's exporter writes of this armature.
+    scene : scene, optional
+
+    Raises
+    ------
+    MocapError
+        The object is no armature, or the file is no glTF file.
+    """
+    scene = scene or bpy.context.scene
+    playing.check(obj)
+    target = armature.read(obj, scene)
+    if character is None:
+        tree, data = clips.tree_of(obj, scene, target), {}
+    else:
+        data = gltf_nodes.read_json(character)
+        tree = gltf_nodes.tree(data, Path(character))
+    nodes = node_pose.match(tree, target.skeleton, obj.name)
+    morphs = tuple(gltf_morph_meshes.morph_meshes(data)) if data else tuple(_own_meshes(obj))
+    return Stage(obj, target, tree, nodes, Path(character) if character is not None else None, morphs)
+
+
+def of_action(
+    on: Stage,
+    chosen: Playing,
+    *,
+    name: str | None = None,
+    scene: bpy.types.Scene | None = None,
+    bones: Iterable[str] | None = None,
+    bound: float | None = None,
+    gap: bool = False,
+    in_place: bool = False,
+    progress: Progress | None = None,
+) -> Made:
+    """What Blender plays of an action, on every frame and every key between frames.
+
+    Parameters
+    ----------
+    on : Stage
+    chosen : Playing
+        See :func:`.playing.choose`; assigned or not, in any slot.
+    name : str, optional
+        The clip's; the action's by default.
+    scene : scene, optional
+        Whose rate counts.
+    bones : iterable of str, optional
+        Only these; the others stay as the file has them.
+    bound : float, optional
+        Metres: more samples are taken wherever Blender's own way between two differs by more from the slerp that players do.
+    gap : bool
+        Measure that difference even so.
+    in_place : bool
+        Take the way over the ground off, and give it apart.
+
+    Raises
+    ------
+    MocapError
+        Nothing moves, or the file is another character's.
+    """
+    scene = scene or bpy.context.scene
+    fps = scenes.scene_rate(scene)
+    frames = sample_frames(chosen, scene)
+
+    def sampled(at: Array) -> Take:
+        take = sources.sample(chosen, at, fps, scene=scene, progress=progress)
+        times = (at - frames[0]) * float(fps.denominator) / float(fps.numerator)
+        return replace(take, times=times, rate=_rate_of(at, fps))
+
+    take = sampled(frames)
+    apart: float | None = None
+    if bound is not None or gap:
+        from . import match_blender
+
+        take, frames, apart = match_blender.refined(on, take, frames, sampled, bound)
+    notes = [note for note in take.notes if "moves by itself" not in note]
+    if take.facts.get("evaluated") == "curves":
+        loosely = 1.0
+    else:
+        loosely = _EVALUATED
+    take = _from_where_it_stands(on, take)
+    way = None
+    if in_place:
+        take, way = _without_way(on, take)
+    turning, moving = _changing(take, loosely)
+    clip = _built(on, take, turning, moving, None, None, bones)
+    clip = replace(
+        clip,
+        name=name or chosen.name,
+        path=way,
+        morphs=_morphs(on, chosen, frames),
+        scalars=_scalars(chosen, frames),
+        user_data={"bones": on.renamed} if on.renamed else {},
+    )
+    facts = {"frames": len(frames), "evaluated": take.facts.get("evaluated"), "frame_start": float(frames[0])}
+    return Made(clip, replace(take, name=clip.name), (*notes, *_missing(on, turning | moving)), apart, facts)
+
+
+def of_motion(on: Stage, motion: PoseMotion, *, name: str | None = None, bones: Iterable[str] | None = None) -> Made:
+    """A retarget's arrays; bones that they do not key keep the pose they have on the object."""
+    keyed = set(motion.bones) | set(motion.moving)
+    notes = [*motion.notes, *_missing(on, keyed)]
+    take, scales = clips.whole_pose(on.obj, on.target, motion)
+    carrier = clips._carrier(on.tree, on.nodes, on.obj.name, motion)
+    if carrier is None:
+        take = motion.carried(take)  # the file has no node for the armature: its root bones move as it does
+    skeleton = on.target.skeleton
+    moving = {j for j in motion.moving if not on.target.connected[j]}
+    loose = np.flatnonzero(~on.target.inherits_rotation & (skeleton.parents >= 0))
+    turning = set(motion.bones) | set(loose.tolist())
+    if carrier is None and clips._object_moves(motion):
+        turning, moving = turning | set(skeleton.roots), moving | set(skeleton.roots)
+    clip = _built(on, take, turning, moving, scales, carrier, bones)
+    morphs, scalars = _divided(on, motion.curves)
+    data = {"bones": on.renamed} if on.renamed else {}
+    clip = replace(clip, name=name or motion.name, rate=motion.rate, morphs=morphs, scalars=scalars, user_data=data)
+    return Made(clip, replace(motion.carried(take) if carrier is not None else take, name=clip.name), tuple(notes))
+
+
+def sample_frames(chosen: Playing, scene: bpy.types.Scene) -> Array:
+    """(F,): the scene frames that are exported.
+
+    Every whole frame from the first to the last key, and every key that lies between whole frames. A bake that has a key at least every
+    frame throughout (120 Hz on a scene at 30) is taken on its own keys alone.
+    """
+    first, last = chosen.frame_range() or (float(scene.frame_start), float(scene.frame_end))
+    found = [curves.key_frames(c) for c in chosen.curves if playing.BONE_PATH.match(c.data_path)]
+    keys = np.unique(np.round(np.concatenate(found), 4)) if found else np.zeros(0)
+    keys = keys[(keys >= first - 1e-4) & (keys <= last + 1e-4)]
+    dense = len(keys) > 2 and keys[0] <= first + 1e-3 and keys[-1] >= last - 1e-3 and float(np.diff(keys).max()) <= 1.0 + 1e-3
+    if dense:
+        return keys
+    whole = np.arange(np.ceil(first - 1e-4), np.floor(last + 1e-4) + 1.0)
+    between = keys[np.abs(keys - np.round(keys)) > 1e-3]
+    return np.unique(np.concatenate([[first], whole, between, [last]]))
+
+
+def _rate_of(frames: Array, fps: Fraction) -> Fraction:
+    """Samples a second where they are even; the scene's rate otherwise."""
+    if len(frames) < 2:
+        return fps
+    step = float(np.median(np.diff(frames)))
+    if step < 1.0 and float(np.abs(np.diff(frames) - step).max()) < 1e-3:
+        return fps / Fraction(step).limit_denominator(1000)
+    return fps
+
+
+def _from_where_it_stands(on: Stage, take: Take) -> Take:
+    """Relative to where the armature stands: a take of an object that moves is in the world."""
+    if not any("moves by itself" in note for note in take.notes):
+        return take
+    return take.rerooted(lambda q: q, lambda v: v - on.target.origin, rest=False)
+
+
+def _changing(take: Take, loosely: float) -> tuple[set[int], set[int]]:
+    q, t = take.local_rotations, take.local_translations
+    turning = {j for j in range(q.shape[1]) if float(np.abs(q[:, j] - q[:1, j]).max()) > _TURNS * loosely}
+    moving = {j for j in range(t.shape[1]) if float(np.abs(t[:, j] - t[:1, j]).max()) > _MOVES * loosely}
+    return turning, moving
+
+
+def _without_way(on: Stage, take: Take) -> tuple[Take, tuple[Array, Array]]:
+    """The take as on a treadmill, and the way apart as the motion of the whole scene: places and turns in the file's axes."""
+    from ..retarget.root_path import RootPath, headings_of
+
+    skeleton = take.skeleton
+    hips = rig.match(skeleton).one("hips")
+    if hips is None:
+        raise FileError("No hips are found on this character, so there is no way to take off; export it as it is.")
+    turns = quat.mul(take.global_rotations[:, hips], quat.inv(skeleton.rest_global_rotations[hips]))
+    path = RootPath(take.global_positions[:, hips], headings_of(turns, take.times), skeleton.rest_global_positions[hips])
+    path = path.only("xy", heading=True)
+    back = quat.inv(path.turns)
+    left = take.rerooted(lambda q: quat.mul(back, q), lambda v: path.anchor + quat.rotate(back, v - path.places), rest=False)
+    origin = on.target.origin
+    shifts = path.shifts + origin - quat.rotate(path.turns, origin)
+    c = node_pose.TO_GLTF
+    return left, (quat.rotate(c, shifts), quat.continuous(quat.mul(quat.mul(c, path.turns), quat.inv(c))))
+
+
+def _built(
+    on: Stage,
+    take: Take,
+    turning: set[int],
+    moving: set[int],
+    scales: Array | None,
+    carrier: node_pose.Carrier | None,
+    bones: Iterable[str] | None,
+) -> NodeClip:
+    if len(take.times) == 0:
+        raise FileError(f'The take "{take.name}" has no frames; there is nothing to write.', on.path)
+    times = take.times - take.times[0]
+    try:
+        motions = node_pose.node_motions(take, on.tree, on.nodes, turning, moving, scales, carrier)
+    except FileError as error:
+        raise FileError(str(error), on.path) from None
+    channels = node_clip.channels_of(times, motions)
+    clip = NodeClip(take.name, times, channels, take.rate)
+    if bones is not None:
+        clip = node_clip.only(clip, _nodes_of(on, bones))
+    if not clip.channels:
+        raise FileError(f'The clip "{take.name}" moves nothing of what is to be exported; choose more bones, or another action.')
+    return clip
+
+
+def _nodes_of(on: Stage, bones: Iterable[str]) -> list[int]:
+    skeleton = on.target.skeleton
+    unknown = [name for name in bones if name not in skeleton]
+    if unknown:
+        raise FileError(f'"{on.obj.name}" has no bone called "{unknown[0]}"; choose bones of this character.')
+    return [int(on.nodes[skeleton.index(name)]) for name in bones]
+
+
+def _missing(on: Stage, keyed: set[int]) -> list[str]:
+    """A note on moving bones that the file does not have; :class:`FileError` where it lacks most of them."""
+    missing = node_pose.unmatched(on.target.skeleton, on.nodes, keyed)
+    if keyed and len(missing) > len(keyed) // 2:
+        raise FileError(
+            f'Only {len(keyed) - len(missing)} of the {len(keyed)} moving bones of "{on.obj.name}" are in this file; '
+            "give the file this character came from.",
+            on.path,
+        )
+    return [f"These bones are not in {on.place} and move nothing there by themselves: {clips._listed(missing)}."] if missing else []
+
+
+# --- morph targets and other numbers -------------------------------------------------------------------------------------------------
+
+
+def _own_meshes(obj: bpy.types.Object) -> list[MorphMesh]:
+    """What Blender's exporter will write of the meshes on this armature, by name; nodes are not known before it has."""
+    out: list[MorphMesh] = []
+    for mesh in _meshes(obj):
+        blocks = mesh.data.shape_keys.key_blocks
+        targets = tuple(b.name for b in blocks if b != b.relative_key and not b.mute)
+        if targets and len(mesh.data.materials) < 2:
+            out.append(MorphMesh(-1, mesh.name, targets, (gltf_nodes.sanitize(mesh.name),)))
+    return out
+
+
+def _meshes(obj: bpy.types.Object) -> list[bpy.types.Object]:
+    """Meshes with shape keys that hang on the armature."""
+    return [
+        one
+        for one in obj.children_recursive
+        if one.type == "MESH" and one.data.shape_keys is not None and len(one.data.shape_keys.key_blocks) > 1
+    ]
+
+
+def _morphs(on: Stage, chosen: Playing, frames: Array) -> tuple[MorphCurve, ...]:
+    out: list[MorphCurve] = []
+    for mesh in _meshes(on.obj):
+        found = _shape_curves(mesh.data.shape_keys, chosen)
+        if found:
+            values = {name: curves.evaluate(curve, frames) for name, curve in found.items()}
+            out += _on_mesh(on, values, mesh.name)
+    return tuple(out)
+
+
+def _shape_curves(keys: Any, chosen: Playing) -> dict[str, bpy.types.FCurve]:
+    """The shape keys' f-curves that go with an action: those of a slot for them in it, else what they play with it now."""
+    animation = keys.animation_data
+    bag: Sequence[bpy.types.FCurve] = ()
+    if compat.SLOTTED and chosen.action is not None:
+        own = compat.assigned_slot(animation) if animation is not None and animation.action == chosen.action else None
+        slots = [s for s in chosen.action.slots if s.target_id_type == "KEY"]
+        slot = own or next((s for s in slots if s.name_display == keys.name), slots[0] if len(slots) == 1 else None)
+        bag = compat.all_curves(chosen.action, slot) if slot is not None else ()
+    if not bag and animation is not None and chosen.assigned:
+        bag = compat.moving_curves(animation)
+    out: dict[str, bpy.types.FCurve] = {}
+    for curve in bag:
+        if curve.data_path.startswith(_KEY_BLOCK) and curve.data_path.endswith('"].value') and curves.is_playing(curve):
+            out[bpy.utils.unescape_identifier(curve.data_path[len(_KEY_BLOCK) : -len('"].value')])] = curve
+    return out
+
+
+def _on_mesh(on: Stage, values: Mapping[str, Array], mesh: str | None) -> list[MorphCurve]:
+    out: list[MorphCurve] = []
+    for one in on.morphs:
+        if mesh is not None and one.name not in (mesh, node_pose.without_number(mesh)):
+            continue
+        for name, curve in values.items():
+            if name in one.targets:
+                out += [MorphCurve(one.node, part, name, one.targets.index(name), curve) for part in one.objects]
+    return out
+
+
+def _scalars(chosen: Playing, frames: Array) -> tuple[ScalarCurve, ...]:
+    """Custom properties of the armature that the action moves: time code, contacts, gates."""
+    out: list[ScalarCurve] = []
+    for curve in chosen.curves:
+        path = curve.data_path
+        if path.startswith('["') and path.endswith('"]'):
+            out.append(_scalar(bpy.utils.unescape_identifier(path[2:-2]), curves.evaluate(curve, frames)))
+    return tuple(out)
+
+
+def _scalar(name: str, values: Array) -> ScalarCurve:
+    """Whole numbers hold until the next; others go on evenly."""
+    whole = np.round(values)
+    discrete = bool(np.abs(values - whole).max(initial=0.0) < 1e-4)
+    return ScalarCurve(name, whole if discrete else np.asarray(values), discrete)
+
+
+def _divided(on: Stage, found: Mapping[str, Array]) -> tuple[tuple[MorphCurve, ...], tuple[ScalarCurve, ...]]:
+    """A retarget's curves: those that are called like a morph target move it, the others are numbers."""
+    morphs: list[MorphCurve] = []
+    scalars: list[ScalarCurve] = []
+    for name, values in found.items():
+        own = _on_mesh(on, {name: values}, None)
+        morphs += own
+        if not own:
+            scalars.append(_scalar(name, values))
+    return tuple(morphs), tuple(scalars)
