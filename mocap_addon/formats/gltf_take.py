@@ -7,7 +7,7 @@ joint makes its offset longer: that is multiplied in, so that bones have none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -20,7 +20,7 @@ from ..motion import grid, quat, timeline
 from ..motion.errors import FileError
 from ..motion.skeleton import Skeleton
 from ..motion.take import Take
-from . import orientation
+from . import gltf_morphs, orientation
 from .gltf_body import GltfBody, bodies, humanoid_nodes
 from .gltf_buffers import Buffers, finite
 from .gltf_nodes import NodeTree, read_json, tree
@@ -38,10 +38,11 @@ _UNEVEN = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Animation:
-    """The curves of one animation: (node, "rotation" / "translation" / "scale") -> sampler."""
+    """The curves of one animation: (node, "rotation" / "translation" / "scale") -> sampler; and those of morphs."""
 
     name: str
     samplers: Mapping[tuple[int, str], Sampler]
+    morphs: list[gltf_morphs.Named]
 
 
 def read(path: str | Path, options: ReadOptions | None = None) -> list[Take]:
@@ -57,7 +58,7 @@ def read(path: str | Path, options: ReadOptions | None = None) -> list[Take]:
     -------
     list of Take
         The key times are kept where they are evenly spaced, or lie on the frames of a common rate. Joints of a VRM animation are called
-        after the humanoid's bones.
+        after the humanoid's bones. Morph weights and expressions are curves; ``facts["morphs"]`` names them.
 
     Raises
     ------
@@ -95,7 +96,8 @@ def _animations(data: Json, buffers: Buffers, path: Path) -> list[Animation]:
             if node is not None and what in _WIDTH:
                 samplers[int(node), what] = _sampler(definitions[int(channel["sampler"])], what, buffers)
         name = str(item.get("name") or "") or (path.stem if len(items) == 1 else f"{path.stem} {k + 1}")
-        out.append(Animation(name, samplers))
+        morphs = [*gltf_morphs.weights(data, item, buffers), *gltf_morphs.expressions(data, samplers)]
+        out.append(Animation(name, samplers, morphs))
     return out
 
 
@@ -134,7 +136,7 @@ def _takes(animation: Animation, groups: list[GltfBody], nodes: NodeTree, data: 
 def _take(name: str, animation: Animation, body: GltfBody, nodes: NodeTree, data: Json, options: ReadOptions, path: Path) -> Take:
     relevant = {*body.nodes, *body.above}
     samplers = {key: sampler for key, sampler in animation.samplers.items() if key[0] in relevant}
-    at, rate, notes = _time_axis(samplers)
+    at, rate, notes = _time_axis([*samplers.values(), *(sampler for _, sampler in animation.morphs)])
     joints = _Nodes(nodes, samplers, at)
     units, scaled = joints.units(body)
     if scaled:
@@ -153,8 +155,10 @@ def _take(name: str, animation: Animation, body: GltfBody, nodes: NodeTree, data
     if rate is not None:
         times = timeline.uniform_times(len(at), rate)
     kind = "VRM animation" if humanoid_nodes(data) else "glTF"
-    take = Take(name, skeleton, times, rotations, translations, rate=rate, notes=tuple(notes))
-    return _into_project_axes(take, options, kind)
+    curves = gltf_morphs.curves(animation.morphs, at, joints.reach)
+    take = Take(name, skeleton, times, rotations, translations, rate=rate, notes=tuple(notes), curves=curves)
+    take = _into_project_axes(take, options, kind)
+    return replace(take, facts={**take.facts, "morphs": tuple(curves)}) if curves else take
 
 
 def _into_project_axes(take: Take, options: ReadOptions, kind: str) -> Take:
@@ -170,13 +174,13 @@ def _into_project_axes(take: Take, options: ReadOptions, kind: str) -> Take:
     return replace(turned if unit == 1.0 else turned.scaled(unit), facts=facts)
 
 
-def _time_axis(samplers: Mapping[tuple[int, str], Sampler]) -> tuple[Array, Fraction | None, list[str]]:
+def _time_axis(samplers: Sequence[Sampler]) -> tuple[Array, Fraction | None, list[str]]:
     """The sample times ``(F,)`` in seconds of the file, their rate, and notes."""
-    keys = grid.distinct(np.concatenate([sampler.times for sampler in samplers.values()]))
+    keys = grid.distinct(np.concatenate([sampler.times for sampler in samplers]))
     if len(keys) == 1:
         return keys, Fraction(30), []
     rate = grid.fitting_rate(keys)
-    if rate is None and all(sampler.interpolation == "LINEAR" for sampler in samplers.values()):
+    if rate is None and all(sampler.interpolation == "LINEAR" for sampler in samplers):
         return keys, None, ["The keys lie at uneven times, which were kept."]
     notes = [] if rate is not None else [f"The keys lie at uneven times; the curves were sampled {_DENSE} times a second."]
     rate = rate or _DENSE
