@@ -28,7 +28,7 @@ from .armature import check
 from .channels import check_channels, pose_channels
 from .control_rig import CONTROLS, Controls
 from .feet_motion import LegMotion
-from .feet_recipe import FEET, FeetOptions, feet_of, opened, options_of
+from .feet_recipe import FEET, FeetOptions, feet_of, opened, options_of, source_of
 from .playing import Playing
 from .recipes import recipe_of, store_recipe
 
@@ -105,15 +105,18 @@ def bake_feet(
     return _bake(obj, options, into, ground, gates, name)
 
 
-def rebake_feet(obj: bpy.types.Object, options: FeetOptions | None = None, *, ground: Ground | None = None) -> FeetBake:
-    """Bake the feet of the character's action again, as they were baked: for a scene that has moved, or edited locks.
+def rebake_feet(
+    obj: bpy.types.Object, options: FeetOptions | None = None, *, action: bpy.types.Action | None = None, ground: Ground | None = None
+) -> FeetBake:
+    """Bake the feet of an action again, by default the character's, as they were baked: for a scene that has moved, or edited locks.
 
     Raises
     ------
     MocapError
         Its feet were not baked here, or the action from before is gone.
     """
-    action = _present(obj)
+    check(obj)
+    action = action or _present(obj)
     return _bake(obj, options or options_of(action), action, ground, None, None)
 
 
@@ -142,7 +145,7 @@ def _present(obj: bpy.types.Object) -> bpy.types.Action:
 def _bake(
     obj: bpy.types.Object, options: FeetOptions, into: bpy.types.Action | None, ground: Ground | None, gates: Gates | None, name: str | None
 ) -> FeetBake:
-    slot = compat.assigned_slot(obj.animation_data)
+    slot = _slot(obj, into)
     baked = feet_of(into) or {}
     source, source_slot = _source(into, baked, obj, slot)
     chosen = playing.by_itself(obj, source, source_slot)
@@ -186,18 +189,24 @@ def _bake(
     return FeetBake(action, source, legs.frames, result, written, notes, timing)
 
 
+def _slot(obj: bpy.types.Object, into: bpy.types.Action | None) -> compat.Slot:
+    """The slot of the action that is the character's: the assigned one, or where the action is not assigned the one that suits it."""
+    animation = obj.animation_data
+    if into is None or (animation is not None and animation.action == into):
+        return compat.assigned_slot(animation)
+    suitable = playing.suitable_slots(obj, into)
+    if not suitable:
+        raise RigError(f'The action "{into.name}" moves no bone of "{obj.name}"; choose an action made for it.')
+    return suitable[0]
+
+
 def _source(
     into: bpy.types.Action | None, baked: Mapping[str, Any], obj: bpy.types.Object, slot: compat.Slot
 ) -> tuple[bpy.types.Action, compat.Slot]:
     """The action to read: the present one, or the one that its feet were baked from."""
     if into is None:
         return obj.animation_data.action, slot
-    source = bpy.data.actions.get(str(baked.get("source")))
-    if source is None:
-        raise MocapError(
-            f'The action "{baked.get("source")}", from which the feet of "{into.name}" were baked, is not there any more; '
-            "retarget the take anew."
-        )
+    source = source_of(into)
     slots = [s for s in compat.slots(source) if s is None or playing.slot_name(s) == baked.get("slot")] or list(compat.slots(source))
     if not slots:
         raise MocapError(f'The action "{source.name}" has no slot any more; retarget the take anew.')

@@ -159,6 +159,17 @@ def feet_of(action: bpy.types.Action | None) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def source_of(action: bpy.types.Action) -> bpy.types.Action:
+    """The action that feet were planted in to make this one; :class:`MocapError` where it is gone."""
+    name = str((feet_of(action) or {}).get("source"))
+    found = bpy.data.actions.get(name)
+    if found is None:
+        raise MocapError(
+            f'The action "{name}", from which the feet of "{action.name}" were baked, is not there any more; retarget the take anew.'
+        )
+    return found
+
+
 def options_of(action: bpy.types.Action) -> FeetOptions:
     """How an action's feet were baked; :class:`MocapError` where they were not."""
     stored = feet_of(action)

@@ -30,7 +30,7 @@ from ..retarget import PoseMotion
 from ..retarget.edits import Edits
 from ..rig import loads
 from ..rig.table import CorrectionTable
-from . import actions, baseline, companions, compat, extra_keys, hand_edits, job, sources
+from . import actions, baseline, companions, compat, extra_keys, feet, feet_recipe, hand_edits, job, sources
 from .armature import check
 from .baseline import Baseline
 from .channels import OBJECT_GROUP, Channels, check_channels, curve_channels, in_mode, pose_channels, rotation_channels, to_rotations
@@ -108,14 +108,22 @@ def update_action(
     read : callable, optional
         Reads a file, for callers that remember what they have read: ``(path, options) -> takes``.
 
+    An action whose feet were planted: the one that they were planted in is made again, and they are planted in that anew.
+
     Raises
     ------
     MocapError
         One plain sentence; nothing has been changed then.
     """
-    with _writing(obj, [action]) as write:
-        plan = _prepare(obj, action, table, options, take, read or read_takes)
-        return write(plan)
+    planted = action if feet_recipe.feet_of(action) is not None else None
+    made = action if planted is None else feet_recipe.source_of(planted)
+    with _writing(obj, [made]) as write:
+        plan = _prepare(obj, made, table, options, take, read or read_takes)
+        result = write(plan)
+        if planted is None:
+            return result
+        baked = feet.rebake_feet(obj, action=planted)
+        return replace(result, action=baked.action, rewritten=result.rewritten + baked.curves, notes=(*result.notes, *baked.notes))
 
 
 def update_all(
@@ -148,18 +156,24 @@ def update_all(
                 raise MocapError(f'The action "{action.name}" cannot be made again, so none was: {error}') from error
             if progress is not None:
                 progress((k + 1) / len(found))
+        for action in [a for a in bpy.data.actions if (feet_recipe.feet_of(a) or {}).get("source") in {f.name for f in found}]:
+            feet.rebake_feet(obj, action=action)
     return done
 
 
 def actions_of(obj: bpy.types.Object) -> list[bpy.types.Action]:
-    """The actions made here that belong to a character: in use by it, in its NLA, or made for an object of its name."""
+    """The actions made here that belong to a character: in use by it, in its NLA, or made for an object of its name.
+
+    Those whose feet were planted are not among them, but those that they were planted in are.
+    """
     animation = obj.animation_data
     used: set[bpy.types.Action] = set()
     if animation is not None:
         used = {strip.action for track in animation.nla_tracks for strip in track.strips if strip.action}
         used |= {animation.action} if animation.action else set()
     recipes = [(action, actions.recipe_of(action)) for action in bpy.data.actions if action.library is None]
-    return [action for action, recipe in recipes if recipe and (action in used or recipe.get("character") == obj.name)]
+    made = {action: recipe for action, recipe in recipes if recipe and feet_recipe.FEET not in recipe}
+    return [action for action, recipe in made.items() if action in used or recipe.get("character") == obj.name]
 
 
 def source_changed(action: bpy.types.Action) -> bool | None:

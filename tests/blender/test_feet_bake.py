@@ -15,8 +15,9 @@ import pytest
 from mathutils import Matrix
 
 from mocap_addon import formats
-from mocap_addon.blender import compat, feet, job
+from mocap_addon.blender import compat, feet, job, update
 from mocap_addon.blender.feet_recipe import FeetOptions, GroundChoice, feet_of
+from mocap_addon.blender.recipes import recipe_of
 from mocap_addon.feet.result import FeetResult
 from mocap_addon.motion import quat
 from mocap_addon.motion.errors import MocapError, RigError
@@ -394,3 +395,20 @@ def test_sentences(monkeypatch):
         feet.bake_feet(obj, FeetOptions(ground=GroundChoice("floor"), frame_range=(100.0, 120.0)))
     with pytest.raises(MocapError, match="not baked here"):
         feet.rebake_feet(obj)
+
+
+def test_making_the_action_again_plants_its_feet_again(walk, monkeypatch):
+    obj = person()
+    source = job.retarget_onto(obj, walk).action
+    plan = MadeUp(monkeypatch)
+    baked = feet.bake_feet(obj, FLOOR)
+    assert update.actions_of(obj) == [source]
+    options = replace(job.options_of(recipe_of(source)), travel=2.0)
+    hips = plan.take.global_positions[:, plan.feet.hips]
+    done = update.update_action(obj, baked.action, options=options, take=walk)
+    assert done.action == obj.animation_data.action and feet_of(done.action)["source"] == source.name
+    again = plan.take.global_positions[:, plan.feet.hips]
+    assert np.linalg.norm(again[-1] - again[0]) > 1.5 * np.linalg.norm(hips[-1] - hips[0])
+    update.update_all(obj, read=lambda *_: [walk])
+    assert plan.take.global_positions[:, plan.feet.hips] == pytest.approx(again, abs=1e-5)
+    assert feet_of(obj.animation_data.action) is not None
