@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .frame import Decoder, Frame, Kind, State
+from .frame import Decoder, Kind, State
 from .packets import Packet
-from .performers import Datagram, Follower, Key, Track
+from .performers import MOST_ENTRIES, Datagram, Follower, Key, Track
 
 SLOT_QUIET = 2.0
 """A sender that comes back on another port after so many seconds of silence is the same one."""
 MOST_SLOTS, MOST_TRACKS = 64, 512
 LEARNING, LOOK_AGAIN = 24, 64
-
-FrameHook = Callable[[Key, Frame, int | None, float | None, float], None]
 
 
 @dataclass(frozen=True)
@@ -63,6 +61,8 @@ class Feed:
         Seconds that tracks hold.
     only : set of int or None
         Ports to look at; None: all. A capture of a whole network holds other things.
+    whole : bool
+        Keep and decode everything, in order: for files.
     """
 
     def __init__(
@@ -71,10 +71,11 @@ class Feed:
         ports: Mapping[int, Port] | None = None,
         keep: float = 2.0,
         only: set[int] | None = None,
+        whole: bool = False,
     ) -> None:
         self.decoders = {d.name: d for d in decoders}
         self.ports = dict(ports or {})
-        self.keep, self.only = keep, only
+        self.keep, self.only, self.whole = keep, only, whole
         self.base: int | None = None
         self.slots: dict[tuple[str, str, int, int], Slot] = {}
         self.tracks: dict[Key, Track] = {}
@@ -184,7 +185,7 @@ class Feed:
         assert decoder is not None and state is not None
         heads = decoder.header(data, state) if decoder.stands_alone else []
         slot.messages += 1
-        learning = slot.messages <= LEARNING or slot.messages % LOOK_AGAIN == 0
+        learning = self.whole or slot.messages <= LEARNING or slot.messages % LOOK_AGAIN == 0
         sender = f"{decoder.name} {slot.name}"
         if heads and all(head.whole for head in heads):
             datagram = Datagram(data, decoder, state)
@@ -218,7 +219,7 @@ class Feed:
             if len(self.tracks) >= MOST_TRACKS:
                 self.overflow += 1
                 return None
-            track = self.tracks[key] = Track(key, self.keep)
+            track = self.tracks[key] = Track(key, self.keep, 1 << 60 if self.whole else MOST_ENTRIES)
             self.followers.pop(key, None)
         track.add(number, time, arrival, datagram)
         return track

@@ -46,10 +46,12 @@ class Datagram:
 class Entry:
     """A moment: ``time`` on the track's axis, arrival, and the datagram it came in."""
 
-    __slots__ = ("arrival", "cache", "datagram", "number", "source_time", "time")
+    __slots__ = ("arrival", "cache", "datagram", "number", "run", "source_time", "time")
 
     def __init__(self, time: float, source_time: float | None, arrival: float, number: int | None, datagram: Datagram) -> None:
         self.time, self.source_time, self.arrival, self.number, self.datagram = time, source_time, arrival, number, datagram
+        self.run = 0
+        """Counts the sender's restarts."""
         self.cache: dict[str, object] = {}
 
 
@@ -155,6 +157,7 @@ class Track:
             entry.time = entry.source_time + self._shift
             self.clock.add(entry.time, arrival)
             self._delays.append(max(0.0, arrival - entry.time - self.clock.offset(entry.time)))
+        entry.run = self.sequence.restarts
         times = self.times
         if not times or entry.time > times[-1]:
             if times and verdict == "new":
