@@ -16,11 +16,13 @@ import bpy
 from ..blender import channels, leftovers, rig_links
 from ..blender.armature import Target
 from ..blender.channels import Channels
+from ..blender.job import JobOptions
 from ..motion.errors import MocapError
 from ..motion.take import Take
 from ..retarget.motion import PoseMotion
 from ..rig.table import CorrectionTable
 from . import body, fitting, kept_pose, settings, shown, table_sync, takes
+from .fitting import Fitting
 
 NONE, PREVIEW, REFERENCE = "NONE", "PREVIEW", "REFERENCE"
 
@@ -45,10 +47,12 @@ def begin(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
     MocapError
         There is nothing to show; the pose is as it was.
     """
-    motion = motion_at(scene, obj, _table(obj), scene.frame_current_final)
+    table, job = _table(obj), settings.job_options(scene.mocap)
+    found = fitting.fit(obj, panel_take(scene), table, job)
+    motion = _motion(scene, obj, found, table, job)
     hold(scene, obj, PREVIEW)
     _controls[obj.session_uid] = scene.mocap.controls
-    _show(scene, obj, motion)
+    _show(scene, obj, found.target, motion)
 
 
 def hold(scene: bpy.types.Scene, obj: bpy.types.Object, what: str) -> None:
@@ -87,17 +91,21 @@ def problem(obj: bpy.types.Object) -> str:
 # --- keeping up -------------------------------------------------------------------------------------------------------------------------
 
 
-def refresh(scene: bpy.types.Scene, obj: bpy.types.Object, table: CorrectionTable | None = None) -> None:
-    """Show the table and the settings as they are now, if the object shows a preview at all."""
+def refresh(scene: bpy.types.Scene, obj: bpy.types.Object, table: CorrectionTable | None = None, found: Fitting | None = None) -> None:
+    """Show the table and the settings as they are now, if the object shows a preview at all. ``found``: take and character by that table,
+    where they have been held against each other already."""
     if not shown_on(obj):
         return
     _live[obj.session_uid] = PREVIEW
     try:
+        table, job = table or _table(obj), settings.job_options(scene.mocap)
         if _controls.get(obj.session_uid, scene.mocap.controls) != scene.mocap.controls:
             # which controls hold a limb is asked of the rig as it is without a preview
             kept_pose.put_back(obj, obj.mocap.kept_pose, scene.frame_current_final, place=obj.mocap.kept_place)
+            found = None
         _controls[obj.session_uid] = scene.mocap.controls
-        _show(scene, obj, motion_at(scene, obj, table or _table(obj), scene.frame_current_final))
+        found = found or fitting.fit(obj, panel_take(scene), table, job)
+        _show(scene, obj, found.target, _motion(scene, obj, found, table, job))
         _problems.pop(obj.session_uid, None)
     except MocapError as error:
         _problems[obj.session_uid] = str(error)
@@ -127,17 +135,9 @@ def forget_all() -> None:
 # --- what is shown ----------------------------------------------------------------------------------------------------------------------
 
 
-def motion_at(scene: bpy.types.Scene, obj: bpy.types.Object, table: CorrectionTable, frame: float) -> PoseMotion:
-    """One sample of what Retarget would write at a scene frame.
-
-    Raises
-    ------
-    MocapError
-        The take is not in memory, or it does not fit.
-    """
-    job = settings.job_options(scene.mocap)
-    found = fitting.fit(obj, panel_take(scene), table, job)
-    return shown.motion_at(scene, obj, found, table, job, body.adjustments(obj, scene), frame)
+def _motion(scene: bpy.types.Scene, obj: bpy.types.Object, found: Fitting, table: CorrectionTable, job: JobOptions) -> PoseMotion:
+    """One sample of what Retarget would write at the current frame."""
+    return shown.motion_at(scene, obj, found, table, job, body.adjustments(obj, scene), scene.frame_current_final)
 
 
 def panel_take(scene: bpy.types.Scene) -> Take:
@@ -177,9 +177,9 @@ def _set(obj: bpy.types.Object, motion: PoseMotion) -> None:
         obj.update_tag()
 
 
-def _show(scene: bpy.types.Scene, obj: bpy.types.Object, motion: PoseMotion) -> None:
+def _show(scene: bpy.types.Scene, obj: bpy.types.Object, target: Target, motion: PoseMotion) -> None:
     """The motion, and rest for what the assigned action moves and a new action would put back."""
-    target, state = fitting.target_of(obj), obj.mocap
+    state = obj.mocap
     wanted = list(channels.pose_channels(target, motion))
     wanted += leftovers.rest_keys(obj, target, motion, {channel.path for channel in wanted})
     now = frozenset(channel.path for channel in wanted)

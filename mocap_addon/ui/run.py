@@ -96,8 +96,11 @@ def matched(obj: bpy.types.Object, take: Take, options: JobOptions, *, keep: boo
 
 def measured(obj: bpy.types.Object, table: CorrectionTable, take: Take, options: JobOptions) -> CorrectionTable:
     """The table with residuals computed anew; :class:`MocapError` when it does not fit take or character."""
-    found = fitting.fit(obj, take, table, options)
-    return retarget.measured(found.fitted(table), take.skeleton, found.skeleton, bodies=found.bodies)
+    return _measured(table, fitting.fit(obj, take, table, options))
+
+
+def _measured(table: CorrectionTable, found: fitting.Fitting) -> CorrectionTable:
+    return retarget.measured(found.fitted(table), found.take.skeleton, found.skeleton, bodies=found.bodies)
 
 
 def table_changed(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
@@ -105,10 +108,12 @@ def table_changed(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
     reading, table = takes.loaded(scene), table_sync.to_table(obj)
     if table is None:
         return
+    found = None
     if reading is not None:
         with suppress(MocapError, IndexError):
-            table_sync.set_measures(obj, measured(obj, table, reading.takes[0], settings.job_options(scene.mocap)))
-    preview.refresh(scene, obj, table)
+            found = fitting.fit(obj, reading.takes[0], table, settings.job_options(scene.mocap))
+            table_sync.set_measures(obj, _measured(table, found))
+    preview.refresh(scene, obj, table, found)
 
 
 def settings_changed(scene: bpy.types.Scene) -> None:
