@@ -89,6 +89,9 @@ class BaseDecoder:
     def decode_all(self, packets: Sequence[bytes], state: State) -> list[list[Frame]]:
         return [self.decode(data, state) for data in packets]
 
+    def flush(self, state: State) -> list[Frame]:
+        return []
+
     @staticmethod
     def _fault(state: State, error: Exception) -> None:
         state.counts.failed += 1

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..motion import quat
+from ..motion import kinematics, quat
 from ..motion.skeleton import Skeleton
 
 Array = NDArray[np.float64]
@@ -97,3 +97,17 @@ def scaled_to(body: Skeleton, hips_height: float) -> Skeleton:
     if not (0.3 <= hips_height <= 2.5) or own <= 0.0:
         return body
     return body.with_rest(body.rest_rotations, body.rest_translations * (hips_height / own))
+
+
+def scaled_to_pose(body: Skeleton, local_rotations: Array, root_height: float) -> Skeleton:
+    """``body`` made as large as one that stands on the floor in this pose ``(J, 4)`` with its root ``root_height`` metres high.
+
+    Unchanged where that would be no person (a jump, a fall, a floor elsewhere).
+    """
+    offsets = body.rest_translations.copy()
+    offsets[0] = 0.0
+    rotations = kinematics.global_rotations(local_rotations, body.parents)
+    drop = -float(kinematics.global_positions(rotations, offsets, body.parents)[:, 2].min())
+    if drop <= 0.3 or not 0.5 <= root_height / drop <= 1.5:
+        return body
+    return body.with_rest(body.rest_rotations, body.rest_translations * (root_height / drop))

@@ -24,9 +24,9 @@ from ..motion.skeleton import Skeleton
 from . import body
 from .axes import CHINGMU, CHINGMU_UNREAL
 from .base import MAX_SOURCES, BaseDecoder, BrokenPacketError, UnknownPacketError
-from .chingmu_body import NAMES, PARENTS, average, average_of, joints
+from .chingmu_body import PARENTS, average, average_of, joints
 from .frame import NO_CURVES, Frame, Head, Sender, State
-from .json_values import Object, load, mapping, number, objects, text
+from .json_values import Object, load, number, objects, text
 
 Array = NDArray[np.float64]
 _VALID = 1 << 31
@@ -48,11 +48,10 @@ def time_word(code: str) -> int:
 
 @dataclass
 class ChingMuState(State):
-    """The last rotations of each performer, which a lost joint holds; the last word of each, to leave out what was seen."""
+    """Of each performer: last rotations, which a lost joint holds; first pose; last word, to leave out what was seen."""
 
     last: dict[str, tuple[int | None, Array]] = field(default_factory=dict[str, tuple[int | None, Array]])
-    heights: dict[str, float] = field(default_factory=dict[str, float])
-    counts_of: dict[str, int] = field(default_factory=dict[str, int])
+    first: dict[str, tuple[Array, float]] = field(default_factory=dict[str, tuple[Array, float]])
     words: dict[str, int] = field(default_factory=dict[str, int])
 
 
@@ -92,8 +91,8 @@ class ChingMu(BaseDecoder):
 
     def skeleton(self, source: str, state: State) -> Skeleton | None:
         assert isinstance(state, ChingMuState)
-        count = state.counts_of.get(source)
-        return None if count is None else body.scaled_to(average(count), state.heights.get(source, 0.0))
+        pose = state.first.get(source)
+        return None if pose is None else body.scaled_to_pose(average(len(pose[0])), *pose)
 
     def standard(self, joints: Sequence[str] = ()) -> Skeleton:
         return average_of(joints)
@@ -177,8 +176,8 @@ def _human(human: Object, source: str, whole: Object, unreal: bool, state: Ching
     places = np.full((len(names), 3), np.nan)
     places[0] = axes.points(row[:3]) * unit
     state.last[source] = (count, turns)
-    state.counts_of[source] = len(names)
-    state.heights.setdefault(source, float(places[0, 2]))
+    if source not in state.first or len(state.first[source][0]) != len(names):
+        state.first[source] = (turns, float(places[0, 2]))
     time = number(whole.get("time"))
     valid = None if seen.all() else seen
     name = text(human.get("name")) or source
@@ -216,6 +215,3 @@ def _written(place: Array | None, turn: Array | None, unreal: bool) -> list[floa
     assert place is not None and turn is not None
     axes, unit = (CHINGMU_UNREAL, 0.01) if unreal else (CHINGMU, 0.001)
     return [*np.round(axes.points_back(place[0]) / unit, 6).tolist(), *np.round(axes.to_xyzw(turn[0]), 9).tolist()]
-
-
-__all__ = ["NAMES", "ChingMu", "ChingMuState", "mapping", "time_code", "time_word"]

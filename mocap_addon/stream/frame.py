@@ -167,6 +167,10 @@ class Decoder(Protocol):
         """The same for many in order, one list of frames a packet: several times faster where arrays can be made of all at once."""
         ...
 
+    def flush(self, state: State) -> list[Frame]:
+        """What has come of frames that are not whole, after a silence (8 ms) or at the end of a capture."""
+        ...
+
     def skeleton(self, source: str, state: State) -> Skeleton | None:
         """The performer's joints in T-pose, as sent, learned from its frames, or of average size; None before its first frame."""
         ...

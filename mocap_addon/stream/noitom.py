@@ -50,7 +50,7 @@ class NoitomState(State):
 
     offsets: dict[int, tuple[Layout, Array]] = field(default_factory=dict[int, tuple[Layout, Array]])
     layouts: dict[int, Layout] = field(default_factory=dict[int, Layout])
-    heights: dict[int, float] = field(default_factory=dict[int, float])
+    first: dict[int, tuple[Array, float]] = field(default_factory=dict[int, tuple[Array, float]])
 
     @property
     def order(self) -> str:
@@ -167,7 +167,7 @@ class Noitom(BaseDecoder):
             return None
         known = state.offsets.get(avatar)
         if known is None:
-            return body.scaled_to(average("Spine3" in lay.names, len(lay.names) > 21), state.heights.get(avatar, 0.0))
+            return body.scaled_to_pose(average("Spine3" in lay.names, len(lay.names) > 21), *state.first[avatar])
         places = known[1].copy()
         places[0] = 0.0
         for j, p in enumerate(lay.parents):
@@ -225,10 +225,11 @@ def _frames(head: Packet, values: Array, numbers: Sequence[int | None], state: N
     turns = Y_UP.from_wxyz(_turns(angles, state.order))
     avatar = head.avatar
     if avatar in state.layouts or len(state.layouts) < MAX_SOURCES:
-        state.layouts[avatar] = lay
+        if state.layouts.get(avatar) is not lay:
+            state.layouts[avatar], state.first[avatar] = lay, (turns[0], float(places[0, 0, 2]))
+            state.offsets.pop(avatar, None)
         if head.displacement and avatar not in state.offsets:
             state.offsets[avatar] = (lay, places[0])
-        state.heights.setdefault(avatar, float(places[0, 0, 2]))
     source = str(avatar)
     name = head.name.partition(b"\0")[0].decode("utf-8", "replace").strip() or source
     return [

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..motion.errors import RigError
 from ..motion.skeleton import Skeleton
 from . import body
-from .base import MAX_REMAINDER, MAX_SOURCES, BaseDecoder, BrokenPacketError, UnknownPacketError
+from .base import MAX_REMAINDER, MAX_SOURCES, BaseDecoder, UnknownPacketError
 from .frame import Frame, Head, Kind, Sender, State
 from .json_values import Object, load, mapping, number, objects, text
 
