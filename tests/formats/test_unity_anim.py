@@ -313,6 +313,31 @@ def test_recognised_by_content(tmp_path):
     assert formats.recognise(path).name == "unity" and len(formats.read(path)) == 1
 
 
+def test_a_recorded_body_comes_back(tmp_path):
+    """A walk, written as Unity would hold it (every matrix mirrored), stands where it stood; its bones are found by name."""
+    from mocap_addon import rig
+
+    (walk,) = formats.read(need(SHARED / "cmu" / "asf_02_01_walk.bvh"))
+    walk = walk.block(0, 40)
+    sk, flat3, flat4 = walk.skeleton, (0.0,) * 3, (0.0,) * 4
+    turns, places = [], []
+    for j in range(len(sk)):
+        path = "/".join([sk.names[a] for a in reversed(sk.ancestors(j))] + [sk.names[j]])
+        r = Rotation.from_quat(walk.local_rotations[:, j][:, [1, 2, 3, 0]]).as_matrix()
+        t = np.broadcast_to(walk.local_translations[:, j], (40, 3))
+        if sk.parents[j] < 0:
+            r, t = UP.T @ r, t @ UP
+        q, t = Rotation.from_matrix(TURN @ r @ TURN).as_quat(), t @ TURN
+        at = walk.times.tolist()
+        turns.append(curve([Key(s, tuple(v), flat4, flat4) for s, v in zip(at, q.tolist(), strict=True)], path))
+        places.append(curve([Key(s, tuple(v), flat3, flat3) for s, v in zip(at, t.tolist(), strict=True)], path))
+    path = written(tmp_path, Clip(rate=120, lists={"m_RotationCurves": turns, "m_PositionCurves": places}))
+    (take,) = formats.read(path)
+    assert take.skeleton.names == sk.names and take.frames == 40 and take.rate == 120
+    np.testing.assert_allclose(take.global_positions, walk.global_positions, atol=1e-9)
+    assert set(rig.match(take.skeleton).joints) == set(rig.match(sk).joints)
+
+
 def packed(bits: list[tuple[int, int]]) -> str:
     whole = at = 0
     for value, size in bits:
