@@ -22,7 +22,7 @@ from .feed import Feed, Port
 from .frame import Decoder, Frame, to_take
 from .pcap import CaptureReader
 from .performers import Entry, Follower, Key, Track
-from .protocols import DECODERS
+from .protocols import PROTOCOLS
 from .timing import Axis, axis, unwrapped
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Capture:
 def load(
     path: str | Path,
     *,
-    decoders: Sequence[Decoder] = DECODERS,
+    decoders: Sequence[Decoder] = tuple(PROTOCOLS.values()),
     ports: Mapping[int, Port] | None = None,
     start: int | None = None,
     end: int | None = None,
@@ -261,7 +261,7 @@ def _body(capture: Capture, key: Key, keys: Sequence[Key], names: Mapping[str, s
         if other[1] == "prop" and other[0] == key[0] and (tracked := _prop_track(capture, other, track, raw)) is not None
     }
     take = to_take(frames, skeleton, found.times, props=props)
-    who = names.get(key[2]) or names.get(" ".join(key)) or take.performer
+    who = names.get(key[2]) or names.get(" ".join(key)) or item.name or take.performer
     curves = {**take.curves, **_faces(capture, key, keys, track, raw)}
     return replace(take, rate=found.rate, curves=curves, performer=who, **_told(capture, key, track, kept, found))
 
