@@ -66,7 +66,6 @@ class JobOptions:
 
 def recipe_for(obj: bpy.types.Object, take: Take, table: CorrectionTable, options: JobOptions) -> dict[str, object]:
     """What it takes to run the job again, for :func:`.recipes.store_recipe`."""
-    rate = options.rate if isinstance(options.rate, str) else f"{options.rate.numerator}/{options.rate.denominator}"
     return {
         "version": 1,
         "addon": __version__,
@@ -76,18 +75,24 @@ def recipe_for(obj: bpy.types.Object, take: Take, table: CorrectionTable, option
         "source_hash": take.facts.get("hash", ""),
         "read": take.facts.get("read", {}),
         "rig": _rig(take),
-        "options": {
-            "rate": rate,
-            "frame_start": options.frame_start,
-            "reference_frame": options.reference_frame,
-            "travel": options.travel,
-            "controls": options.controls,
-            "extras": options.extras.as_dict(),
-            "adjustments": asdict(options.adjustments),
-            "root": options.root.as_dict(),
-            "mask": {**asdict(options.mask), "parts": sorted(options.mask.parts)},
-        },
+        "options": options_data(options),
         "table": rig.dumps(table),
+    }
+
+
+def options_data(options: JobOptions) -> dict[str, object]:
+    """The settings as plain data; :func:`options_of` reads them."""
+    rate = options.rate if isinstance(options.rate, str) else f"{options.rate.numerator}/{options.rate.denominator}"
+    return {
+        "rate": rate,
+        "frame_start": options.frame_start,
+        "reference_frame": options.reference_frame,
+        "travel": options.travel,
+        "controls": options.controls,
+        "extras": options.extras.as_dict(),
+        "adjustments": asdict(options.adjustments),
+        "root": options.root.as_dict(),
+        "mask": {**asdict(options.mask), "parts": sorted(options.mask.parts)},
     }
 
 

@@ -20,6 +20,7 @@ ROOTS: tuple[str, ...] = ("hips", "bone", "object", "in-place")
 HEADINGS: tuple[str, ...] = ("root", "hips")
 HEIGHTS: tuple[str, ...] = ("scaled", "keep", "ground")
 ORIGINS: tuple[str, ...] = ("keep", "first", "first-heading")
+MORPH_UNITS: dict[str, float] = {"auto": 0.0, "1": 1.0, "100": 100.0}
 UNITS: dict[str, float] = {"m": 1.0, "dm": 0.1, "cm": 0.01, "mm": 0.001, "inch": 0.0254, "foot": 0.3048}
 """Names of units and their length in metres."""
 
@@ -28,6 +29,8 @@ examples:
   mocap info walk.bvh
   mocap convert walk.bvh run.bvh --character hero.glb --out finished
   mocap convert walk.bvh --character hero.blend --out finished --fps source --formats blend
+  mocap record --protocol mvn --out take.pcap
+  mocap replay take.pcap --to 127.0.0.1:39539 --protocol vmc
   mocap demo
 
 exit codes: 0 all done; 1 a take failed (the others are still done); 2 the command was wrong
@@ -73,10 +76,12 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """The command as a namespace with ``verb`` and that verb's values; :class:`Done` after help or an error."""
+    """The command as a namespace with ``verb`` and that verb's values, and ``given``, the options that were written; :class:`Done` after
+    help or an error."""
     _Parser.as_json = "--json" in words
     parser = _parser()
     options = parser.parse_args(list(words))
+    options.given = frozenset(word.split("=")[0] for word in words if word.startswith("--"))
     if options.verb == "convert" and options.character is None and not straight.possible(options.takes):
         parser.error("convert needs --character FILE for these takes (only Unity clips, .anim, go without)")
     return options
@@ -96,6 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_Parser)
     _add_info(verbs)
     _add_convert(verbs)
+    _add_record(verbs)
+    _add_replay(verbs)
     _add_demo(verbs)
     return parser
 
@@ -133,7 +140,11 @@ def _add_convert(verbs: argparse._SubParsersAction[_Parser]) -> None:
         "--armature", metavar="NAME", help="which armature of the character file, where there are several (else the one with most bones)"
     )
     p.add_argument("--out", required=True, metavar="DIR", help="where the files go; the folder is created")
-    p.add_argument("--table", metavar="T.toml", help="a saved correction table, in place of the computed one")
+    p.add_argument(
+        "--table",
+        metavar="T.toml",
+        help="a saved correction table, in place of the computed one, with the settings in it; what the command says comes before those",
+    )
     p.add_argument(
         "--fps",
         type=_rate_choice,
@@ -160,6 +171,7 @@ def _add_convert(verbs: argparse._SubParsersAction[_Parser]) -> None:
         "IK controls for the legs or for legs and arms, or the bones that move the skin (deform)",
     )
     _add_root(p)
+    _add_extras(p)
     _add_reading(p)
     p.add_argument(
         "--formats",
@@ -215,6 +227,27 @@ def _add_root(p: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_extras(p: argparse.ArgumentParser) -> None:
+    group = p.add_argument_group("what travels with the pose")
+    group.add_argument(
+        "--timecode",
+        default="",
+        metavar="LABEL|off",
+        help="time code of the first frame in place of the take's: HH:MM:SS:FF, or HH:MM:SS;FF for drop-frame; off writes none",
+    )
+    group.add_argument("--timecode-rate", default="", metavar="N", help="its frames a second, such as 29.97 (the take's by default)")
+    group.add_argument(
+        "--morphs",
+        type=_morphs,
+        default=(True, ()),
+        metavar="CURVE=KEY,...|off",
+        help="shape keys that curves of the take move, besides those found by name; CURVE= leaves one out, off leaves all",
+    )
+    group.add_argument("--morph-unit", choices=tuple(MORPH_UNITS), default="auto", help="what a shape key's 1 is in the curves")
+    group.add_argument("--props", action="store_true", help="the take's rigid bodies as objects beside the character")
+    group.add_argument("--markers", action="store_true", help="what was marked in the take as markers of the scene")
+
+
 def _add_demo(verbs: argparse._SubParsersAction[_Parser]) -> None:
     p = verbs.add_parser(
         "demo",
@@ -225,6 +258,84 @@ def _add_demo(verbs: argparse._SubParsersAction[_Parser]) -> None:
     p.add_argument("--out", default="mocap-demo", metavar="DIR", help="where the files go (./mocap-demo by default)")
     p.add_argument("--json", action="store_true", help="the result as one JSON object")
     p.add_argument("--verbose", action="store_true", help="show what Blender says while it works (on standard error)")
+
+
+_PROTOCOLS = "mvn, vmc, rokoko, noitom, chingmu, natnet, vrpn or json"
+
+
+def _add_record(verbs: argparse._SubParsersAction[_Parser]) -> None:
+    p = verbs.add_parser(
+        "record",
+        help="record live motion from the network into a capture file",
+        description="Writes every datagram, stamped on arrival, into a pcap file until Ctrl-C or --seconds. The file is a take like others.",
+        allow_abbrev=False,
+    )
+    p.add_argument("--out", required=True, metavar="TAKE.pcap", help="the capture file; never overwritten")
+    p.add_argument("--protocol", default="auto", metavar="NAME", help=f"{_PROTOCOLS}; found out by itself where it is not given")
+    p.add_argument(
+        "--port", type=_port, nargs="+", metavar="N", help="the port to listen on, or several (the protocol's usual one by default)"
+    )
+    p.add_argument("--seconds", type=_seconds, metavar="S", help="how long; until Ctrl-C without it")
+    p.add_argument(
+        "--interface",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="the address of the network interface to listen on: 127.0.0.1, this computer alone, is the default; 0.0.0.0 is all of them",
+    )
+    p.add_argument("--group", metavar="ADDRESS", help="a multicast group to join")
+    p.add_argument("--transport", choices=("udp", "tcp", "tcp-server"), help="tcp connects to a server, tcp-server waits for senders")
+    p.add_argument("--connect", metavar="HOST", help="the server to connect to by TCP")
+    p.add_argument(
+        "--relay", type=_address, nargs="+", default=[], metavar="HOST:PORT", help="send every datagram on to these addresses, as it came"
+    )
+    p.add_argument("--network", action="store_true", help="allow relays on other machines")
+    p.add_argument("--json", action="store_true", help="one JSON object a line, the last one is the result")
+    p.add_argument("--verbose", action="store_true", help="show the details of a failure")
+
+
+def _add_replay(verbs: argparse._SubParsersAction[_Parser]) -> None:
+    p = verbs.add_parser(
+        "replay",
+        help="send a take or a capture as a live stream",
+        description="Sends any take in any protocol that is read, or a capture's datagrams as they came, with real timing.",
+        allow_abbrev=False,
+    )
+    p.add_argument("file", metavar="FILE", help="a motion file or a capture")
+    p.add_argument(
+        "--to", required=True, type=_address, metavar="HOST:PORT", help="where to send; for tcp-server where to wait for receivers"
+    )
+    p.add_argument("--protocol", metavar="NAME", help=f"{_PROTOCOLS}; without it a capture's own datagrams are sent as they came")
+    p.add_argument("--port", type=_port, metavar="N", help="of a capture's own datagrams only those to this port")
+    p.add_argument("--speed", type=_speed, default=1.0, metavar="X", help="how many times as fast (1)")
+    p.add_argument("--loop", action="store_true", help="begin anew at the end, until Ctrl-C")
+    p.add_argument("--seconds", type=_seconds, metavar="S", help="end after so many seconds")
+    p.add_argument("--transport", choices=("udp", "tcp", "tcp-server"), help="udp by default, tcp-server where the protocol has no other")
+    p.add_argument("--network", action="store_true", help="allow sending to another machine")
+    p.add_argument("--json", action="store_true", help="one JSON object a line, the last one is the result")
+    p.add_argument("--verbose", action="store_true", help="show the details of a failure")
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a port; ports are 1 to 65535')
+    return int(text)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal():
+        raise argparse.ArgumentTypeError(f'"{text}" is not an address such as 127.0.0.1:9763 or [::1]:9763')
+    return host.strip("[]"), _port(port)
+
+
+def _speed(text: str) -> float:
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = 0.0
+    if not 0.01 <= speed <= 100.0:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a speed; 1 is as recorded, 2 twice as fast')
+    return speed
 
 
 def _add_reading(p: argparse.ArgumentParser) -> None:
@@ -265,6 +376,18 @@ def _reference(text: str) -> int | Literal["rest"] | None:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f'"{text}" is not a frame number; the first frame is 0 (or write auto or rest)')
     return int(text)
+
+
+def _morphs(text: str) -> tuple[bool, tuple[tuple[str, str], ...]]:
+    from ..motion.errors import MocapError
+    from ..retarget.extras import parse_names
+
+    if text.strip().lower() == "off":
+        return False, ()
+    try:
+        return True, parse_names(text)
+    except MocapError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _unit(text: str) -> float:

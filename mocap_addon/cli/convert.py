@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..motion.errors import FileError, MocapError
 from ..motion.timeline import format_rate
-from . import FAILED, OK, character_files, interrupt, naming, reading, straight
+from . import FAILED, OK, character_files, interrupt, job_settings, naming, reading, straight
 from .output import Output
 
 if TYPE_CHECKING:
     from ..blender.job import JobResult
     from ..motion.take import Take
-    from ..retarget.root_motion import RootMotion
     from ..rig.table import CorrectionTable
     from .stage import Stage
 
@@ -128,9 +127,10 @@ class Converter:
         if take.facts.get("format") == "Unity humanoid clip":
             raise MocapError(take.notes[0])
         start = perf_counter()
-        obj = self.stage.set(_rate(take, self.options.fps))
+        options = job_settings.job_options(self.options, self.table)
+        obj = self.stage.set(_rate(take, job_settings.rate(self.options, self.table)))
         ready = perf_counter()
-        result = self.stage.retarget(obj, take, self.table, self.options.reference_frame, _root(self.options), self.options.controls)
+        result = self.stage.retarget(obj, take, self.table, options=options)
         done = perf_counter()
         finished = exports.Finished(obj, result, self.stage.gltf)
         files, notes = exports.write(self.options.formats, finished, self.folder, self.names.stem(take.name or path.stem))
@@ -143,23 +143,9 @@ class Converter:
         }
         record = _record(take, path, result, self.stage.rate)
         record.update(character=self.options.character, armature=obj.name)
-        record.update(warnings=list(dict.fromkeys([*record["warnings"], *notes])), files=files)
+        record.update(warnings=list(dict.fromkeys([*job_settings.notes(self.table), *record["warnings"], *notes])), files=files)
         record["timing_s"] = {key: round(seconds, 4) for key, seconds in timing.items()}
         self.out.result(record, _lines(record, len(result.target.skeleton)))
-
-
-def _root(options: argparse.Namespace) -> RootMotion:
-    from ..retarget.root_motion import RootMotion
-
-    return RootMotion(
-        source=options.root_source,
-        destination=options.root,
-        axes=options.root_axes,
-        heading=options.heading,
-        height=options.height,
-        origin=options.origin,
-        smoothing=options.root_smoothing,
-    )
 
 
 def _rate(take: Take, wanted: Fraction | str) -> Fraction | None:

@@ -56,7 +56,7 @@ def _make(path: Path, folder: Path) -> dict[str, Any]:
     take = reading.read(path)[0]
     with Stage(CHARACTER) as stage:
         obj = stage.set(take.rate)
-        result = stage.retarget(obj, take, None, None)
+        result = stage.retarget(obj, take, None)
         formats = ("blend", "threejs")
         files, notes = exports.write(formats, exports.Finished(obj, result, CHARACTER), folder, "walk")
         files["character"] = str(_copy(CHARACTER, folder / "walk.character.glb"))

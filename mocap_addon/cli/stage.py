@@ -11,15 +11,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ..blender import characters, job, scenes
-from ..retarget.root_motion import AS_RECORDED, RootMotion
 
 if TYPE_CHECKING:
     import bpy
 
-    from ..blender.control_rig import Controls
     from ..blender.job import JobResult
     from ..motion.take import Take
-    from ..retarget.neutral import Chosen
     from ..rig.table import CorrectionTable
 
 
@@ -81,12 +78,10 @@ class Stage:
         obj: bpy.types.Object,
         take: Take,
         table: CorrectionTable | None,
-        reference_frame: Chosen,
-        root: RootMotion = AS_RECORDED,
-        controls: Controls = "auto",
+        *,
+        options: job.JobOptions | None = None,
     ) -> JobResult:
         """The take onto the armature, with the scene's frame range round it."""
-        options = job.JobOptions(reference_frame=reference_frame, root=root, controls=controls)
         result = job.retarget_onto(obj, take, table=table, options=options)
         start, end = result.action.frame_range
         scenes.set_frame_range(scenes.current(), start, end)

@@ -142,6 +142,30 @@ class Extras:
 AS_BY_DEFAULT = Extras()
 
 
+def parse_names(text: str) -> Names:
+    """What a person writes, ``jawOpen = Jaw_Open, tongueOut =``, as pairs; an empty second name leaves the first out.
+
+    Raises
+    ------
+    MocapError
+        A part has no equals sign, or names nothing before it.
+    """
+    out: list[tuple[str, str]] = []
+    for part in (one.strip() for one in text.replace(";", ",").split(",")):
+        if not part:
+            continue
+        name, sign, other = (piece.strip() for piece in part.partition("="))
+        if not sign or not name:
+            raise MocapError(f'"{part}" is no pair of names; write for example jawOpen = Jaw_Open, with commas between pairs.')
+        out.append((name, other))
+    return tuple(out)
+
+
+def format_names(names: Names) -> str:
+    """The reverse of :func:`parse_names`."""
+    return ", ".join(f"{name} = {other}" for name, other in names)
+
+
 def _filled(default: Any, data: object, where: str) -> Any:
     if data is None:
         return default

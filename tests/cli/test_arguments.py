@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from mocap_addon import cli
-from mocap_addon.cli import arguments, convert
-from mocap_addon.retarget.root_motion import CHOICES, RootMotion
+from mocap_addon.cli import arguments, job_settings
+from mocap_addon.retarget.root_motion import AS_RECORDED, CHOICES, RootMotion
 
 CONVERT = ["convert", "walk.bvh", "--character", "hero.glb", "--out", "x"]
 
@@ -46,7 +46,7 @@ def test_root_motion_and_its_defaults():
     assert (o.root, o.root_axes, o.heading, o.origin, o.root_smoothing) == ("bone", "xz", "hips", "first", 0.5)
     assert arguments.parse([*CONVERT, "--root-axes", "none"]).root_axes == ""
     plain = arguments.parse(CONVERT)
-    policy = convert._root(plain)
+    policy = job_settings._root(plain, AS_RECORDED, plain.given)
     assert policy == RootMotion() and policy.plain
 
 
