@@ -64,6 +64,10 @@ def _verb(name: str) -> Callable[[argparse.Namespace, Output], int]:
         from .info import run
     elif name == "convert":
         from .convert import run
+    elif name == "record":
+        from .live import record as run
+    elif name == "replay":
+        from .live import replay as run
     else:
         from .demo import run
     return run

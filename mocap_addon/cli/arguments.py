@@ -267,7 +267,7 @@ def _add_record(verbs: argparse._SubParsersAction[_Parser]) -> None:
     p = verbs.add_parser(
         "record",
         help="record live motion from the network into a capture file",
-        description="Writes every datagram, stamped on arrival, into a pcap file until Ctrl-C or --seconds. The file is a take like others.",
+        description="Writes every datagram, stamped on arrival, into a pcap file until Ctrl-C or --seconds. It is a take like others.",
         allow_abbrev=False,
     )
     p.add_argument("--out", required=True, metavar="TAKE.pcap", help="the capture file; never overwritten")

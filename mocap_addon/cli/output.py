@@ -30,6 +30,13 @@ class Output:
         """One finished thing: ``record`` in JSON mode, ``lines`` otherwise. Flushed at once, so that a reader sees progress."""
         self._write(_dumps(record) if self.as_json else "\n".join(lines))
 
+    def progress(self, record: Mapping[str, object], sentence: str) -> None:
+        """Something that goes on for a while says how it stands: an object in JSON mode, a sentence on standard error otherwise."""
+        if self.as_json:
+            self._write(_dumps(record))
+        else:
+            _complain(sentence)
+
     def failure(self, sentence: str, **known: object) -> None:
         """One complaint; ``known`` says what it is about. A person is told the take where the sentence does not begin with the file."""
         if self.as_json:

@@ -91,10 +91,19 @@ def _is_gltf(head: bytes) -> bool:
     return head.startswith(b"glTF") or re.match(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:' + _GLTF_KEYS + rb')"\s*:', head) is not None
 
 
+_CAPTURES = (b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d")
+
+
+def _is_capture(head: bytes) -> bool:
+    return head[:4] in _CAPTURES or (head[:4] == b"\x0a\x0d\x0d\x0a" and head[8:12] in (b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d"))
+
+
 FORMATS: tuple[Format, ...] = (
     Format("bvh", "BVH", (".bvh",), _is_bvh, "bvh_read:read", "bvh_write:write"),
     Format("mvnx", "Xsens MVNX", (".mvnx",), _is_mvnx, "mvnx:read", None, tells_progress=True),
     Format("gltf", "glTF", (".glb", ".gltf", ".vrma"), _is_gltf, "gltf_take:read", None),
+    # Of the room behind this one: named here alone, and imported when a capture is opened.
+    Format("capture", "capture", (".pcap", ".pcapng", ".cap"), _is_capture, ".stream.capture:read", None, tells_progress=True),
     Format("unity", "Unity clip", (".anim",), _is_unity, "unity_anim:read", None),
 )
 

@@ -151,10 +151,11 @@ def takes(
     out = [take for take in bodies if take is not None]
     if props == "apart" or not out:
         out += [take for key in keys if key[1] == "prop" and (take := _prop_take(capture, key, known)) is not None]
-    if capture.sidecar is not None and capture.sidecar.take:
-        label = f"{capture.sidecar.take} {capture.sidecar.number:02d}"
+    said = capture.sidecar
+    if said is not None and said.take:
+        label = said.take if said.number <= 1 else f"{said.take} {said.number:02d}"
     else:
-        label = capture.path.name.removesuffix(".gz").rpartition(".")[0] or capture.path.name
+        label = capture.path.stem
     one = len(out) == 1
     out = [replace(t, name=label if one else f"{label} {t.performer or t.name}") for t in out]
     return [on_frames(t, rate) for t in out] if rate is not None else out
