@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When heel, ball and toe touch the ground.
+
+A part is in contact while it is low and slow, with hysteresis that works the same forwards and backwards in time: a stretch below the
+leaving limits counts when it is somewhere below the entering ones. What "low" means depends on the take. Where nearly everything slow
+happens at one height, that is the floor, and heights count from it. Else (stairs, uneven ground) a part is low where it is lowest in its
+own near past and future, or close to the scene's surface; and a foot that is always above the other one carries nothing and is dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import signals
+from .result import BALL, HEEL, TOE, Gates
+from .settings import FeetSettings
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Contacts:
+    """What was found.
+
+    Parameters
+    ----------
+    parts : (F, 2, 3) bool array
+        Heel, ball and toe of left and right.
+    held : (F, 2) bool array
+        The foot stands on something.
+    flat : (F, 2) bool array
+        With heel and ball.
+    floor : float or None
+        Height of the take's own floor, metres; None where it has no single one.
+    """
+
+    parts: Flags
+    held: Flags
+    flat: Flags
+    floor: float | None
+
+
+def speeds(points: Array, times: Array, settings: FeetSettings, carried: Array | None = None) -> Array:
+    """Speed of points ``(F, ..., 3)`` in m/s, after a low pass without delay; relative to what moves under them by ``carried``."""
+    dt = signals.spacing(times)
+    v = signals.velocity(signals.convolve(points, signals.gaussian(settings.low_pass, dt)), times)
+    if carried is not None:
+        v = v - carried
+    return np.sqrt(np.einsum("...i,...i->...", v, v))
+
+
+def own_floor(soles: Array, slow: Flags) -> float | None:
+    """Height of the floor that a take stands on, of soles ``(F, 2, 3, 3)`` and where they are slow ``(F, 2, 3)``; None: no single one."""
+    z = soles[..., 2]
+    if not np.any(slow[:, :, :2]):
+        return float(np.percentile(z.min(axis=(1, 2)), 5.0))
+    low = np.percentile(z.min(axis=(1, 2)), 5.0)
+    lower_foot = z.min(axis=2).argmin(axis=1)
+    standing = slow[np.arange(len(z)), lower_foot, :2].any(axis=1)
+    if not np.any(standing):
+        return float(low)
+    heights = z.min(axis=2)[np.arange(len(z)), lower_foot][standing]
+    return float(low) if np.mean(np.abs(heights - np.median(heights)) < 0.06) > 0.8 else None
+
+
+def detect(
+    soles: Array,
+    times: Array,
+    settings: FeetSettings,
+    leg: float,
+    has_toe: tuple[bool, bool] = (True, True),
+    carried: Array | None = None,
+    over_scene: Array | None = None,
+) -> Contacts:
+    """Contacts of a take's own soles.
+
+    Parameters
+    ----------
+    soles : (F, 2, 3, 3) array
+        Heel, ball and tip, world, metres.
+    times : (F,) array
+    settings : FeetSettings
+    leg : float
+        Leg length, metres; limits are for 0.9.
+    has_toe : pair of bool
+        Whether the feet bend at the ball.
+    carried : (F, 2, 3, 3) array, optional
+        Velocity of what is under each point.
+    over_scene : (F, 2, 3) array, optional
+        Heights over the scene's surface; NaN where there is none. Only asked where the take has no floor of its own.
+    """
+    scale, dt = leg / 0.9, signals.spacing(times)
+    v = speeds(soles, times, settings, carried)
+    stay_slow, enter_slow = v < settings.leave_speed * scale, v < settings.enter_speed * scale
+    floor = own_floor(soles, enter_slow)
+    height = _heights(soles, enter_slow, floor, dt, over_scene)
+    stay, enter = stay_slow & (height < settings.leave_height * scale), enter_slow & (height < settings.enter_height * scale)
+    parts = np.zeros(stay.shape, dtype=bool)
+    for side in range(2):
+        for part in range(3):
+            found = signals.hysteresis(enter[:, side, part], stay[:, side, part])
+            found = signals.majority(found, settings.majority, dt)
+            found = signals.without_gaps(found, settings.shortest_gap, dt)
+            parts[:, side, part] = signals.without_short(found, settings.shortest_contact, dt)
+    if floor is None:
+        _drop_raised(parts, soles, settings.enter_height * scale)
+    return summed(parts, has_toe, floor)
+
+
+def summed(parts: Flags, has_toe: tuple[bool, bool], floor: float | None) -> Contacts:
+    """Contacts of their parts: where the foot bends at the ball, its tip alone holds nothing."""
+    held = parts[:, :, HEEL] | parts[:, :, BALL]
+    for side in range(2):
+        if not has_toe[side]:
+            held[:, side] |= parts[:, side, TOE]
+    return Contacts(parts, held, parts[:, :, HEEL] & parts[:, :, BALL], floor)
+
+
+def _heights(soles: Array, slow: Flags, floor: float | None, dt: float, over_scene: Array | None) -> Array:
+    """(F, 2, 3): how high each part is over what it would touch."""
+    z = soles[..., 2]
+    if floor is not None:
+        out = np.empty_like(z)
+        for side in range(2):
+            for part in range(3):
+                own = z[:, side, part]
+                rests = own[slow[:, side, part] & (own < floor + 0.1)]
+                base = float(np.percentile(rests, 10.0)) if len(rests) > 4 else floor
+                out[:, side, part] = own - np.clip(base, floor - 0.05, floor + 0.05)
+        return out
+    near = signals.half_width(0.3, dt)
+    out = z - signals.lowest(z.reshape(len(z), 6), near).reshape(z.shape)
+    if over_scene is not None:
+        out = np.fmin(out, np.where(np.abs(over_scene) < 0.1, np.abs(over_scene), np.nan))
+    return out
+
+
+def _drop_raised(parts: Flags, soles: Array, height: float) -> None:
+    """Take away contacts in which the foot never is as low as the other one: it is held up."""
+    low = soles[..., 2].min(axis=2)
+    for side in range(2):
+        as_low = low[:, side] <= low[:, 1 - side] + height
+        keep = signals.hysteresis(as_low, parts[:, side].any(axis=1))
+        parts[:, side] &= keep[:, None]
+
+
+def obey(found: Contacts, gates: Gates, times: Array, has_toe: tuple[bool, bool]) -> Contacts:
+    """Contacts as the gates will have them: the source's own, then locks, then what a person forces."""
+    parts = found.parts.copy()
+    if gates.contacts is not None:
+        parts = gates.contacts.copy()
+    for side in range(2):
+        on = np.zeros(len(times), dtype=bool)
+        off = np.zeros(len(times), dtype=bool)
+        if gates.foot_lock is not None:
+            lock = gates.foot_lock[:, side]
+            on, off = lock >= 0.5, lock < 0.5  # NaN is neither: as detected
+        for force in gates.forces:
+            if force.side == ("left", "right")[side]:
+                within = (times >= force.start - 1e-9) & (times <= force.end + 1e-9)
+                on = (on & ~within) | (within if force.state == "on" else False)
+                off = (off & ~within) | (within if force.state == "off" else False)
+        parts[off, side] = False
+        bare = on & ~parts[:, side, :2].any(axis=1)
+        parts[bare, side, BALL] = True
+        parts[bare & _never(parts[:, side], on), side, HEEL] = True
+    return summed(parts, has_toe, found.floor)
+
+
+def _never(parts: Flags, on: Flags) -> Flags:
+    """Those stretches of ``on`` in which heel and ball are nowhere down together."""
+    start, end = signals.runs(on)
+    count = np.concatenate([[0], np.cumsum(parts[:, HEEL] & parts[:, BALL])])
+    return signals.filled(start, end, count[end] == count[start], len(on))

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where a foot goes: at its places in contact, on its own path between them, eased from one to the other.
+
+A foot's base is the source's, raised by ``o`` and tilted by ``Q`` about the ball:
+
+    ball' = ball + o up        R_base = Q R        ankle_base = ball' + Q (ankle - ball)
+
+``o`` and ``Q`` belong to a contact and go over into the next one's on the way. On top come two corrections that are nothing where the
+source needs none: a turn ``c`` that makes the sole lie still and flat while it is flat, and a shift ``d`` that keeps the lowest of heel
+and ball at the footprint. Because the point to keep is always the lowest one, a foot rolls from heel to toe and none of them slides.
+Both die away within the ease times outside contact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..motion import quat
+from . import signals
+from .body import Feet
+from .contacts import Contacts
+from .footprints import Prints
+from .ground import Ground
+from .legs import cross, dot
+from .pose import Legs
+from .result import BALL
+from .settings import FeetSettings
+from .spaces import spaces_of
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Indices = NDArray[np.int64]
+
+SOFTEST = 0.004
+"""Metres of height over which the point that is kept goes over from heel to ball."""
+UP_PART = 0.75
+"""A foot that steps up has risen in this first part of its way, one that steps down falls in the last."""
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """Both feet, targets before clearance.
+
+    Parameters
+    ----------
+    ankle : (F, 2, 3) array
+    foot, toe : (F, 2, 4) array
+    rise : (F, 2) array
+        ``o``, metres.
+    floor : (F, 2) array
+        Height of the source's own ground under each foot, metres.
+    held : (F, 2) bool array
+        The foot stands at a footprint.
+    owner : (F, 2) int array
+        Which footprint; -1: none.
+    normal : (F, 2, 3) array
+        Of what is stood on (up where there is nothing).
+    weight : (F, 2) array
+        1 in contact, eased around.
+    """
+
+    ankle: Array
+    foot: Array
+    toe: Array
+    rise: Array
+    floor: Array
+    held: Flags
+    owner: Indices
+    normal: Array
+    weight: Array
+
+
+def find_path(
+    ground: Ground, feet: Feet, legs: Legs, soles: Array, found: Contacts, prints: Prints, moving: bool, settings: FeetSettings
+) -> Path:
+    """Targets of both feet; arguments as for :func:`.footprints.find_prints`."""
+    f = len(legs.times)
+    ankle, foot, toe = legs.ankle.copy(), legs.foot.copy(), legs.toe.copy()
+    rise, floor, weight = np.zeros((f, 2)), soles[..., 2].min(axis=2), np.zeros((f, 2))
+    held, owner = np.zeros((f, 2), dtype=bool), np.full((f, 2), -1, dtype=np.int64)
+    normal = np.zeros((f, 2, 3))
+    normal[..., 2] = 1.0
+    for side in range(2):
+        mine = np.flatnonzero(prints.side == side)
+        if len(mine):
+            one = _Foot(ground, feet, legs, soles, found, prints, mine, side, moving, settings)
+            ankle[:, side], foot[:, side], toe[:, side] = one.ankle, one.foot, one.toe
+            rise[:, side], floor[:, side], weight[:, side] = one.rise, one.floor, one.weight
+            held[:, side], owner[:, side], normal[:, side] = one.held, one.owner, one.normal
+    return Path(ankle, foot, toe, rise, floor, held, owner, normal, weight)
+
+
+class _Foot:
+    """The path of one foot; its attributes are one side of :class:`Path`'s."""
+
+    def __init__(
+        self, ground: Ground, feet: Feet, legs: Legs, soles: Array, found: Contacts, prints: Prints, mine: Indices, side: int,
+        moving: bool, settings: FeetSettings,
+    ) -> None:  # fmt: skip
+        times = legs.times
+        self.leg = feet.legs[side]
+        self.owner = _owners(prints, mine, len(times))
+        self.held = self.owner >= 0
+        at = np.flatnonzero(self.held)
+        self.which = self.owner[at]
+        self._carry(ground, prints, times, at, moving)
+        self.rise = signals.between(self._spread(prints.rise, at), self.held, times, UP_PART)
+        self.floor = signals.between(self._spread(prints.source[:, 2], at), self.held, times)
+        tilt = quat.exp(_between_vectors(self._spread(quat.log(prints.tilt), at), self.held, times))
+        ball = soles[:, side, BALL]
+        base = quat.mul(tilt, legs.foot[:, side])
+        base_ankle = ball + quat.rotate(tilt, legs.ankle[:, side] - ball)
+        base_ankle[:, 2] += self.rise
+        ease = (times, settings.ease_out, settings.ease_in)
+        flat = found.flat[:, side] & self.held
+        turn = np.zeros((len(times), 3))
+        turn[at] = quat.log(quat.mul(self.resting, quat.inv(base[at])))
+        self.foot = quat.mul(quat.exp(signals.fade(turn, flat, *ease)), base)
+        shift = np.zeros((len(times), 3))
+        shift[at] = self._kept(at) - base_ankle[at]
+        self.ankle = base_ankle + signals.fade(shift, self.held, *ease)
+        self.normal = np.zeros((len(times), 3))
+        self.normal[:, 2] = 1.0
+        self.normal[at] = self.up
+        bent = quat.mul(quat.inv(legs.foot[:, side]), legs.toe[:, side])
+        self.toe = quat.mul(self.foot, bent)
+        if self.leg.toe >= 0:
+            self._rest_toe(legs, side, found.parts[:, side, BALL] & self.held, at, ease)
+        self.weight = signals.fade(self.held[:, None].astype(np.float64), self.held, *ease)[:, 0]
+
+    def _carry(self, ground: Ground, prints: Prints, times: Array, at: Indices, moving: bool) -> None:
+        """Place, resting rotation and normal of the footprint under every held frame, carried by what it lies on."""
+        which = self.which
+        middle = spaces_of(ground, prints.space, times[prints.middle], moving)
+        now = spaces_of(ground, prints.space[which], times[at], moving)
+        self.place = now.point_out(middle.point_in(prints.place)[which])
+        self.resting = now.turn_out(middle.turn_in(prints.rotation)[which])
+        self.up = now.direction_out(middle.direction_in(prints.normal)[which])
+
+    def _spread(self, values: Array, at: Indices) -> Array:
+        """A value a footprint as values of frames; zero where none is."""
+        out = np.zeros((len(self.owner), *values.shape[1:]))
+        out[at] = values[self.which]
+        return out
+
+    def _kept(self, at: Indices) -> Array:
+        """The ankle that keeps the lowest point of the sole at its footprint, in held frames."""
+        leg = self.leg
+        points = [leg.heel, leg.ball] if leg.toe >= 0 else [leg.heel, leg.ball, leg.tip]
+        arms = np.stack([quat.rotate(self.foot[at], p) for p in points], axis=1)
+        heights = dot(arms, self.up[:, None])
+        share = np.exp(-(heights - heights.min(axis=1, keepdims=True)) / SOFTEST)
+        share = share / share.sum(axis=1, keepdims=True)
+        kept = np.stack([self.place + quat.rotate(self.resting, p - leg.ball) for p in points], axis=1)
+        return ((kept - arms) * share[..., None]).sum(axis=1)
+
+    def _rest_toe(self, legs: Legs, side: int, down: Flags, at: Indices, ease: tuple[Array, float, float]) -> None:
+        """Turn the toes about the ball so that their tip lies on the surface while the ball does."""
+        axis = np.zeros((len(self.foot), 3))
+        ahead = quat.rotate(self.foot, self.leg.forward)
+        axis[:] = cross(self.normal, ahead)
+        axis /= np.maximum(np.sqrt(dot(axis, axis)), 1e-9)[:, None]
+        joint = self.ankle + quat.rotate(self.foot, quat.rotate(quat.inv(legs.foot[:, side]), legs.ball[:, side] - legs.ankle[:, side]))
+        arm = quat.rotate(self.toe, self.leg.tip)
+        ground = np.zeros(len(axis))
+        ground[at] = dot(self.place - joint[at], self.up)
+        angle = np.where(down, _lowering(arm, axis, self.normal, ground), 0.0)
+        self.toe = quat.mul(quat.from_axis_angle(axis, signals.fade(angle[:, None], down, *ease)[:, 0]), self.toe)
+
+
+def _lowering(arm: Array, axis: Array, normal: Array, height: Array) -> Array:
+    """Angle about ``axis`` that brings the end of ``arm`` to ``height`` over the pivot along ``normal``; within a right angle."""
+    along = arm - axis * dot(arm, axis)[:, None]
+    ahead = cross(axis, normal)  # with the axis to the left and the normal up: forward
+    x, y = dot(along, ahead), dot(along, normal)
+    radius = np.maximum(np.hypot(x, y), 1e-9)
+    wanted = np.arcsin(np.clip((height - dot(axis * dot(arm, axis)[:, None], normal)) / radius, -1.0, 1.0))
+    turn = np.arctan2(y, x) - wanted  # a positive turn about the left axis takes the tip down
+    return np.clip((turn + np.pi) % (2.0 * np.pi) - np.pi, -0.5 * np.pi, 0.5 * np.pi)
+
+
+def _owners(prints: Prints, mine: Indices, frames: int) -> Indices:
+    """Which footprint each frame belongs to; -1: none."""
+    out = np.full(frames, -1, dtype=np.int64)
+    for i in mine.tolist():
+        out[prints.start[i] : prints.end[i]] = i
+    return out
+
+
+def _between_vectors(values: Array, mask: Flags, times: Array) -> Array:
+    return np.column_stack([signals.between(values[:, c], mask, times) for c in range(values.shape[1])])

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One smooth path of the pelvis that leaves every planted foot within reach.
+
+For a planted leg with reach ``r``, hip ``h``, ankle target ``t`` and level distance ``l`` between them the pelvis may rise by at most
+``t.z - h.z + sqrt(r^2 - l^2)``, and by no less than the same with the leg's most bent length and the other root. The wish is the lower
+foot's rise (as ALS has it), smoothed widely. It is held inside the *narrowed* band (the lowest upper limit within ``w`` before and
+after, the highest lower one) and then smoothed with a kernel that is ``w`` wide to either side: a mean of values that all lie inside the
+band of this frame lies inside it. No iteration, no delay, nothing beyond ``w`` matters.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import signals
+from .legs import free_reach, length
+from .pose import Legs
+from .settings import FeetSettings
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+def band(legs: Legs, target: Array, held: Flags, settings: FeetSettings) -> tuple[Array, Array]:
+    """Lowest and highest offset of the pelvis in every frame, (F,) metres; infinite where no foot is held."""
+    free, most = free_reach(legs, settings)
+    reach = free + 0.25 * np.minimum(most - free, settings.soft_reach * free)
+    whole = length(legs.knee - legs.hip) + length(legs.ankle - legs.knee)
+    bent = np.minimum(settings.compression * whole, length(legs.ankle - legs.hip))
+    across = np.hypot(target[..., 0] - legs.hip[..., 0], target[..., 1] - legs.hip[..., 1])
+    drop = target[..., 2] - legs.hip[..., 2]
+    high = drop + np.sqrt(np.maximum(reach**2 - np.minimum(across, 0.9 * reach) ** 2, 0.0))
+    low = drop + np.sqrt(np.maximum(bent**2 - across**2, 0.0))
+    return (
+        np.where(held, low, -np.inf).max(axis=1),
+        np.where(held, high, np.inf).min(axis=1),
+    )
+
+
+def offset(legs: Legs, target: Array, rise: Array, held: Flags, settings: FeetSettings) -> Array:
+    """How far the pelvis goes up, (F,) metres."""
+    dt = signals.spacing(legs.times)
+    low, high = band(legs, target, held, settings)
+    wish = rise.min(axis=1)
+    wide = signals.smooth_held(wish, signals.bell(2.0 * settings.pelvis_window, dt))
+    high = np.maximum(high, wide - settings.pelvis_limit)
+    n = signals.half_width(settings.pelvis_window, dt)
+    inside = np.minimum(np.maximum(wide, signals.highest(low, n)), signals.lowest(high, n))
+    return signals.smooth_held(inside, signals.bell(settings.pelvis_window, dt))
