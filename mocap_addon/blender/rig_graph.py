@@ -83,6 +83,27 @@ def read(chosen: Playing, body: Body, frames: Array, progress: Progress | None =
     return RigMotion(rotations, translations, world, tuple(notes))
 
 
+def present(obj: bpy.types.Object, body: Body) -> RigMotion:
+    """The rig as it stands now, one sample: constraints and what was posed without keys included.
+
+    Raises
+    ------
+    RigError
+        It is not evaluated in this view layer.
+    """
+    seen = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    if not seen.is_evaluated:
+        raise RigError(f'"{obj.name}" is disabled in this view layer; enable it, so that its pose can be read.')
+    flat = np.empty(16 * len(seen.pose.bones), dtype=np.float32)
+    seen.pose.bones.foreach_get("matrix", flat)
+    order = [seen.pose.bones.find(name) for name in body.skeleton.names]
+    pose = flat.reshape(1, -1, 4, 4).transpose(0, 1, 3, 2)[:, order].astype(np.float64)
+    linear = pose[..., :3, :3]
+    turned = quat.from_matrix(_rotation_part(linear, np.linalg.norm(linear, axis=-2)))
+    rotations, translations = kinematics.inverse(turned, pose[..., :3, 3], body.skeleton.parents)
+    return RigMotion(rotations, translations, np.array(seen.matrix_world, dtype=np.float64)[None])
+
+
 def _rotation_part(linear: Array, lengths: Array) -> Array:
     """Scale and shear taken out of ``(F, J, 3, 3)``: columns to length one, made square to each other where they are not."""
     m = linear / np.maximum(lengths, 1e-12)[..., None, :]

@@ -131,6 +131,25 @@ def read_rig(
     return replace(take, facts={**take.facts, "asked": asked})
 
 
+def read_pose(obj: bpy.types.Object, *, scene: bpy.types.Scene | None = None) -> Take:
+    """The pose in which an armature object stands now, as a take of one sample; what was posed without keys included.
+
+    Raises
+    ------
+    RigError
+        It is in Edit Mode, or not evaluated in this view layer.
+    TargetError
+        As for :func:`read_rig`.
+    """
+    check(obj)
+    scene = scene or bpy.context.scene
+    if obj.mode == "EDIT":
+        raise RigError(f'"{obj.name}" is in Edit Mode, where it has no pose; leave it first.')
+    body = rig_world.read_body(obj)
+    folded = rig_world.fold(obj, body, rig_graph.present(obj, body), float(scene.unit_settings.scale_length), np.zeros(1))
+    return Take(f"{obj.name} as it stands", folded.skeleton, np.zeros(1), folded.rotations, folded.translations, notes=folded.notes)
+
+
 def sample(
     chosen: Playing,
     frames: Array,

@@ -93,6 +93,17 @@ def adjustments(obj: bpy.types.Object, scene: bpy.types.Scene) -> Adjustments:
     return Adjustments(**values)
 
 
+def show(obj: bpy.types.Object, found: Adjustments, scene: bpy.types.Scene) -> None:
+    """The reverse: the core's sliders onto the character."""
+    for name in SLIDERS:
+        value = float(getattr(found, name))
+        if name in _DEGREES:
+            value = math.radians(value)
+        elif name == "hip_height":
+            value /= float(scene.unit_settings.scale_length)
+        setattr(obj.mocap, name, value)
+
+
 def reset(obj: bpy.types.Object) -> None:
     """Every slider back to its start."""
     for name in SLIDERS:
@@ -165,3 +176,13 @@ def mask(owner: Any) -> Mask:
     if not owner.use_mask_range:
         return NO_MASK if parts == frozenset(PARTS) else Mask(parts)
     return Mask(parts, owner.mask_start, owner.mask_end, owner.mask_ease)
+
+
+def show_mask(owner: Any, found: Mask) -> None:
+    """The reverse: a mask onto the panel."""
+    owner.mask_parts = {part.upper().replace(" ", "_") for part in found.parts}
+    owner.use_mask_range = found.start is not None or found.end is not None
+    if owner.use_mask_range:
+        owner.mask_start = owner.mask_start if found.start is None else found.start
+        owner.mask_end = owner.mask_end if found.end is None else found.end
+        owner.mask_ease = found.ease

@@ -10,7 +10,7 @@ from bpy.props import EnumProperty
 from ..motion.errors import MocapError
 from ..motion.take import Take
 from ..rig.table import CorrectionTable
-from . import characters, fitting, posing, preview, run, settings, shown, table_sync, takes
+from . import characters, fitting, posing, preview, rig_takes, run, settings, shown, table_sync, takes
 from .fitting import Fitting
 from .operators_table import NO_ROW, OnTable
 
@@ -168,6 +168,13 @@ class MOCAP_OT_cancel_reference_pose(_InReferencePose, bpy.types.Operator):
         return {"FINISHED"}
 
 
+_USE_POSE = {
+    "REST": "The character stands now as the performer does in the take's rest pose: correct the bones so that the take gives this pose",
+    "FRAME": "The character stands now as the performer does at the current frame: correct the bones so that it gives this pose there",
+    "BOTH": "Take and character stand alike now, as they are posed in the viewport: correct the bones so that one gives the other",
+}
+
+
 class MOCAP_OT_use_pose(_OnTakeAndTable, bpy.types.Operator):
     """Correct the bones so that the take gives the pose that the character has now"""
 
@@ -180,9 +187,14 @@ class MOCAP_OT_use_pose(_OnTakeAndTable, bpy.types.Operator):
         items=(
             ("REST", "For the Rest Pose", "The character now stands as the performer does in the take's rest pose"),
             ("FRAME", "For This Frame", "The character now stands as the performer does at the current frame of the take"),
+            ("BOTH", "For Both as They Stand", "The character now stands as the rig that the take comes from does"),
         ),
         options={"SKIP_SAVE"},
     )
+
+    @classmethod
+    def description(cls, context: bpy.types.Context, properties: bpy.types.OperatorProperties) -> str:
+        return _USE_POSE[properties.which]
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
@@ -196,12 +208,17 @@ class MOCAP_OT_use_pose(_OnTakeAndTable, bpy.types.Operator):
     def execute(self, context: bpy.types.Context) -> set[str]:
         try:
             obj, table, found = self.fitted(context)
-            sample = shown.sample(found.take, settings.seconds_at(context.scene))[0] if self.which == "FRAME" else None
-            made = posing.from_pose(obj, found, table, sample)
+            made = posing.from_pose(obj, found, table, self._sample(context.scene, found))
         except MocapError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
         return self.corrected(context, obj, made, table)
+
+    def _sample(self, scene: bpy.types.Scene, found: Fitting) -> Take | None:
+        """What the performer does in the pose that the character has; None: the take's rest pose."""
+        if self.which == "FRAME":
+            return shown.sample(found.take, settings.seconds_at(scene))[0]
+        return rig_takes.present(scene, found.take) if self.which == "BOTH" else None
 
 
 class MOCAP_OT_use_frame(bpy.types.Operator):

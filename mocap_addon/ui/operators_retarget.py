@@ -10,7 +10,7 @@ from bpy.props import CollectionProperty, StringProperty
 
 from ..blender import batch
 from ..motion.errors import MocapError
-from . import characters, run, settings, takes
+from . import characters, extras, run, settings, takes
 from .operators_take import take_for
 from .properties import JobSettings, ReadSettings
 
@@ -37,6 +37,10 @@ class _Retargeting(ReadSettings, JobSettings):
         draw_mask(layout, self)
         layout.separator()
         draw_root(layout, self)
+        layout.separator()
+        extras.draw(layout, self)
+        layout.separator()
+        draw_reference(layout, self)
         layout.separator()
         draw_reading(layout, self)
 
@@ -93,6 +97,10 @@ def draw_reading(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct) -> Non
     layout.prop(owner, "unit")
     if owner.unit == "OTHER":
         layout.prop(owner, "unit_length")
+
+
+def draw_reference(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct) -> None:
+    """In which pose take and character are compared; for the panel and the redo panel."""
     layout.prop(owner, "reference")
     if owner.reference == "FRAME":
         layout.prop(owner, "reference_frame", text="Frame")

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 
 from .. import rig
+from ..blender import settings_file
 from ..motion.errors import FileError, MocapError
 from ..rig.roles import mirrored
 from ..rig.table import CorrectionTable, Row
-from . import characters, preview, properties, run, settings, table_sync, takes
+from . import body, characters, preview, properties, run, settings, table_sync, takes
 from .operators_take import take_for
 
 _NO_CHARACTER = "Select the character's armature first."
@@ -67,8 +70,15 @@ class MOCAP_OT_match_bones(bpy.types.Operator):
         return {"FINISHED"}
 
 
+def with_settings(context: bpy.types.Context) -> CorrectionTable:
+    """The character's table with all that the panel is set to, for a file."""
+    obj = characters.of(context)
+    options = replace(settings.job_options(context.scene.mocap), adjustments=body.adjustments(obj, context.scene))
+    return settings_file.with_settings(table_sync.to_table(obj), options)
+
+
 class MOCAP_OT_load_table(bpy.types.Operator):
-    """Load a bone table from a file and use it for this character"""
+    """Load a bone table from a file and use it for this character, with the settings that were saved in it"""
 
     bl_idname = "mocap.load_table"
     bl_label = "Load Bone Table"
@@ -97,11 +107,17 @@ class MOCAP_OT_load_table(bpy.types.Operator):
             table, dropped = table_sync.fitted(table, obj.data.bones.keys())
             if not table.rows:
                 raise FileError(f"Nothing in this bone table fits {obj.name}; it was made for another character.", self.filepath)
+            found = settings_file.settings_in(table)
         except MocapError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
         table_sync.from_table(obj, table, by_hand=True)
+        if found is not None:
+            settings.show(context.scene.mocap, found)
+            body.show(obj, found.adjustments, context.scene)
         run.table_changed(context.scene, obj)
+        for sentence in settings_file.strange_keys(table):
+            self.report({"WARNING"}, sentence)
         if dropped:
             self.report({"WARNING"}, f"{obj.name} has no bone {', '.join(dropped[:4])}{' ...' if len(dropped) > 4 else ''}; left out.")
         self.report({"INFO"}, f"Bone table loaded: {len(table.rows)} bones.")
@@ -109,7 +125,7 @@ class MOCAP_OT_load_table(bpy.types.Operator):
 
 
 class MOCAP_OT_save_table(OnTable, bpy.types.Operator):
-    """Save the bone table to a file, to use it for other characters with the same bones"""
+    """Save the bone table and all settings to one file, to use them for other characters with the same bones"""
 
     bl_idname = "mocap.save_table"
     bl_label = "Save Bone Table"
@@ -135,7 +151,7 @@ class MOCAP_OT_save_table(OnTable, bpy.types.Operator):
             if not self.filepath:
                 raise MocapError("No file name is given; say where to save the bone table.")
             path = bpy.path.abspath(bpy.path.ensure_ext(self.filepath, ".toml"))
-            rig.save_table(table_sync.to_table(characters.of(context)), path)
+            rig.save_table(with_settings(context), path)
         except MocapError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}

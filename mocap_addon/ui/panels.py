@@ -7,9 +7,10 @@ import math
 
 import bpy
 
+from ..retarget.neutral import SURE
 from ..rig.roles import REQUIRED_ROLES
-from . import characters, operators_update, outdated, preview, table_sync, takes, words
-from .operators_retarget import draw_job, draw_mask, draw_reading, draw_root
+from . import characters, extras, operators_update, outdated, preview, table_sync, takes, words
+from .operators_retarget import draw_job, draw_mask, draw_reading, draw_reference, draw_root
 from .operators_root import MOCAP_OT_root_motion
 
 MOST_NOTES = 5
@@ -235,8 +236,7 @@ class MOCAP_PT_reference_pose(_Tab, bpy.types.Panel):
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
-        obj = characters.of(context)
-        return obj is not None and table_sync.has_table(obj)
+        return characters.of(context) is not None and takes.chosen(context.scene)
 
     def draw(self, context: bpy.types.Context) -> None:
         layout, obj = self.layout, characters.of(context)
@@ -247,17 +247,37 @@ class MOCAP_PT_reference_pose(_Tab, bpy.types.Panel):
             row.operator("mocap.apply_reference_pose", icon="CHECKMARK")
             row.operator("mocap.cancel_reference_pose", icon="X")
             return
+        _draw_compared(layout, context)
         layout.operator("mocap.edit_reference_pose", text="Edit Pose", icon="POSE_HLT")
         column = layout.column(align=True)
-        column.label(text="Use the Character's Pose")
+        column.label(text="The Character Stands Right Now")
         row = column.row(align=True)
         row.operator("mocap.use_pose", text="For Rest Pose").which = "REST"
         row.operator("mocap.use_pose", text="For This Frame").which = "FRAME"
-        settings = context.scene.mocap
-        row = layout.row(align=True)
-        row.operator("mocap.use_frame", icon="TIME")
-        if settings.reference == "FRAME":
-            fact(layout, context, "Compared", f"in recorded frame {settings.reference_frame}")
+        if context.scene.mocap.source == "RIG":
+            column.operator("mocap.use_pose", text="For Both as They Stand").which = "BOTH"
+
+
+def _draw_compared(layout: bpy.types.UILayout, context: bpy.types.Context) -> None:
+    """In which pose take and character are compared; where that was found, how sure it is."""
+    settings, reading = context.scene.mocap, takes.peek(context.scene)
+    column = layout.column()
+    column.use_property_split = True
+    column.use_property_decorate = False
+    draw_reference(column, settings)
+    column.operator("mocap.use_frame", icon="TIME")
+    if settings.reference != "AUTO" or reading is None or not reading.reference.words:
+        return
+    found = reading.reference
+    sure = f" ({found.sure:.0%} sure)" if found.sure < 0.995 else ""
+    column = layout.column(align=True)
+    column.scale_y = 0.85
+    fact(column, context, "Found", found.words + sure)
+    if found.doubtful:
+        which = words.listed(found.doubtful)
+        paragraph(layout, context, f"Doubtful: {which}. Choose a frame in which the performer stands straight, or edit the pose.", "ERROR")
+    elif found.sure < SURE:
+        paragraph(layout, context, "Doubtful. Choose a frame in which the performer stands straight, or edit the pose.", "ERROR")
 
 
 class MOCAP_PT_retarget(_Tab, bpy.types.Panel):
@@ -336,6 +356,18 @@ class MOCAP_PT_root(_Tab, bpy.types.Panel):
             column.label(text="Present Action")
             column.operator("mocap.root_motion", text="Divide as Above").what = "SETTINGS"
             column.operator("mocap.root_motion", text="Back into the Hips").what = "HIPS"
+
+
+class MOCAP_PT_extras(_Tab, bpy.types.Panel):
+    bl_idname = "MOCAP_PT_extras"
+    bl_parent_id = "MOCAP_PT_retarget"
+    bl_label = "Curves & Props"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: bpy.types.Context) -> None:
+        self.layout.use_property_split = True
+        self.layout.use_property_decorate = False
+        extras.draw(self.layout, context.scene.mocap)
 
 
 class MOCAP_PT_mask(_Tab, bpy.types.Panel):

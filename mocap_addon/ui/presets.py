@@ -11,7 +11,7 @@ from bpy.props import StringProperty
 from .. import rig
 from ..motion.errors import MocapError
 from . import characters, table_sync
-from .operators_table import OnTable
+from .operators_table import OnTable, with_settings
 
 _ENDING = ".toml"
 _names: list[str] = []
@@ -84,7 +84,7 @@ class MOCAP_OT_keep_table(OnTable, bpy.types.Operator):
             if not self.name.strip():
                 raise MocapError("No name is given; say what the bone table is called.")
             folder(create=True)
-            rig.save_table(table_sync.to_table(characters.of(context)), path_of(self.name))
+            rig.save_table(with_settings(context), path_of(self.name))
         except (MocapError, OSError) as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}

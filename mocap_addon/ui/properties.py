@@ -27,6 +27,8 @@ from bpy.props import (
 from ..blender.control_rig import CONTROLS
 from . import rig_takes, takes
 from .body import BodySliders, MaskSettings
+from .feet_settings import MocapFeet, MocapSole
+from .extras import ExtraSettings
 from .root import RootSettings
 
 OVERRIDABLE = {"LIBRARY_OVERRIDABLE"}
@@ -172,6 +174,8 @@ class MocapObject(BodySliders, bpy.types.PropertyGroup):
     about: StringProperty(override=OVERRIDABLE, description="Families, notes and version of the table, as JSON")
     posing: EnumProperty(items=POSING, override=OVERRIDABLE, description="What is shown on the bones in place of their own pose")
     kept_pose: StringProperty(override=OVERRIDABLE, description="The pose to put back, as JSON")
+    sole_left: PointerProperty(type=MocapSole, override=OVERRIDABLE)
+    sole_right: PointerProperty(type=MocapSole, override=OVERRIDABLE)
     kept_place: BoolProperty(override=OVERRIDABLE, description="The object's place is to be put back too")
 
 
@@ -217,7 +221,7 @@ class ReadSettings:
     )
 
 
-class JobSettings(MaskSettings, RootSettings):
+class JobSettings(MaskSettings, RootSettings, ExtraSettings):
     """How a take is put onto the character."""
 
     controls: EnumProperty(
@@ -307,4 +311,5 @@ class MocapScene(ReadSettings, JobSettings, bpy.types.PropertyGroup):
         type=bpy.types.Object,
         poll=_is_armature,
     )
+    feet: PointerProperty(type=MocapFeet)
     row_filter: EnumProperty(name="Show", description="Which bones the list shows", items=FILTERS)

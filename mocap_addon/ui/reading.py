@@ -9,6 +9,17 @@ from ..motion.take import Take
 from ..rig.roles import RoleMap
 
 
+@dataclass(frozen=True)
+class Reference:
+    """The pose that a take's rotations are counted from, where none is chosen: in words, how sure that is (0..1), the parts of the body
+    that are doubtful, and what else a person should know."""
+
+    words: str = ""
+    sure: float = 1.0
+    doubtful: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Reading:
     """What came of reading a file: takes, or the sentence that says why not.
@@ -22,6 +33,8 @@ class Reading:
         One a take.
     facts : tuple of (str, str)
         What the panel shows: label and value.
+    reference : Reference
+        The pose that the first take's rotations are counted from.
     error : str
         One plain sentence; empty when the file was read.
     """
@@ -30,6 +43,7 @@ class Reading:
     takes: tuple[Take, ...] = ()
     roles: tuple[RoleMap, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
+    reference: Reference = Reference()
     error: str = ""
 
     @property

@@ -13,9 +13,14 @@ import bpy
 
 from . import (
     characters,
+    feet_memory,
+    feet_overlay,
+    feet_panels,
+    feet_settings,
     fitting,
     handlers,
     lists,
+    operators_feet,
     operators_pose,
     operators_retarget,
     operators_root,
@@ -35,6 +40,9 @@ from . import (
 CLASSES: tuple[type, ...] = (
     # children before the groups that hold them
     properties.MocapRow,
+    feet_settings.MocapGroundObject,
+    feet_settings.MocapFeet,
+    feet_settings.MocapSole,
     properties.MocapObject,
     properties.MocapScene,
     operators_take.MOCAP_OT_open_take,
@@ -53,6 +61,13 @@ CLASSES: tuple[type, ...] = (
     operators_pose.MOCAP_OT_use_frame,
     operators_pose.MOCAP_OT_pick_bone,
     operators_root.MOCAP_OT_root_motion,
+    operators_feet.MOCAP_OT_bake_feet,
+    operators_feet.MOCAP_OT_check_feet,
+    operators_feet.MOCAP_OT_feet_as_baked,
+    operators_feet.MOCAP_OT_foot_contact,
+    operators_feet.MOCAP_OT_measure_soles,
+    operators_feet.MOCAP_OT_ground_objects,
+    feet_panels.MOCAP_UL_ground,
     operators_retarget.MOCAP_OT_retarget,
     operators_retarget.MOCAP_OT_import_take,
     operators_update.MOCAP_OT_update,
@@ -76,7 +91,9 @@ CLASSES: tuple[type, ...] = (
     panels.MOCAP_PT_body,
     panels.MOCAP_PT_retarget,
     panels.MOCAP_PT_root,
+    panels.MOCAP_PT_extras,
     panels.MOCAP_PT_mask,
+    *feet_panels.PANELS,
 )
 
 POINTERS: tuple[tuple[type, type], ...] = (
@@ -96,6 +113,9 @@ HANDLERS: tuple[tuple[list, Callable[..., None]], ...] = (
     (bpy.app.handlers.undo_post, preview.after_undo),
     (bpy.app.handlers.redo_post, preview.after_undo),
     (bpy.app.handlers.depsgraph_update_post, rig_takes.after_change),
+    (bpy.app.handlers.load_post, feet_overlay.after_change),
+    (bpy.app.handlers.undo_post, feet_overlay.after_change),
+    (bpy.app.handlers.redo_post, feet_overlay.after_change),
 )
 """Blender's events and what answers them."""
 
@@ -121,6 +141,8 @@ def unregister() -> None:
     for event, answer in reversed(HANDLERS):
         event.remove(answer)
     preview.end_all()
+    feet_overlay.end()
+    feet_memory.forget_all()
     takes.forget_all()
     characters.forget_all()
     fitting.forget_all()

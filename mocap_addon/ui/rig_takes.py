@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
@@ -72,7 +72,7 @@ def read(wanted: RigChoice) -> Reading:
         raise TargetError(f'There is no object called "{wanted.object}"; pick the rig whose motion is wanted.')
     found = tuple(_read(obj, take) for take in _wanted(obj, wanted))
     roles = tuple(rig.match(take.skeleton) for take in found)
-    return _keep(wanted, Reading(wanted.object, found, roles, summary.facts(found, roles)))
+    return _keep(wanted, Reading(wanted.object, found, roles, summary.facts(found, roles), summary.reference(found[0])))
 
 
 def read_or_say(wanted: RigChoice) -> Reading:
@@ -86,6 +86,23 @@ def read_or_say(wanted: RigChoice) -> Reading:
 def kept(wanted: RigChoice) -> Reading | None:
     """What is in memory of it, or None."""
     return _readings.get(_key(wanted))
+
+
+def present(scene: bpy.types.Scene, take: Take) -> Take:
+    """The pose in which the panel's rig stands now, on the skeleton of a ``take`` that was read from it.
+
+    Raises
+    ------
+    MocapError
+        The take comes from no rig in the scene, or the rig's bones are others by now.
+    """
+    obj = scene.mocap.source_rig if scene.mocap.source == "RIG" else None
+    if obj is None:
+        raise RigError("The take is a file, which has no pose in the scene; go to a frame of it and choose For This Frame.")
+    pose = sources.read_pose(obj, scene=scene)
+    if pose.skeleton.names != take.skeleton.names:
+        raise RigError(f'The bones of "{obj.name}" are others than when it was read; press Read under Take first.')
+    return replace(pose, skeleton=take.skeleton)
 
 
 def forget_all() -> None:

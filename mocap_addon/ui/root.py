@@ -71,5 +71,13 @@ def motion(owner: Any) -> RootMotion:
     return RootMotion(axes=axes, smoothing=round(float(owner.root_smoothing), 4), **found)
 
 
+def show(owner: Any, policy: RootMotion) -> None:
+    """The reverse: a policy onto the panel."""
+    for name in CHOICES:
+        setattr(owner, f"root_{name}", _identifier(getattr(policy, name)))
+    owner.root_axes = set(policy.axes.upper())
+    owner.root_smoothing = policy.smoothing
+
+
 def _value(name: str, identifier: str) -> Any:
     return next(value for value, _words, _sentence in CHOICES[name] if _identifier(value) == identifier)

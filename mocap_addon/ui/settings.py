@@ -10,12 +10,13 @@ from ..blender.job import JobOptions
 from ..formats import ReadOptions
 from ..motion import timeline
 from ..retarget.neutral import Chosen
-from . import body, root
+from . import body, extras, root
 
 SHARED = (
     *("rate", "up", "unit", "unit_length"),
     *body.MASK_NAMES,
     *root.NAMES,
+    *extras.NAMES,
     *("controls", "reference", "reference_frame", "rate_mode", "custom_rate", "use_frame_start", "frame_start", "travel_auto", "travel"),
 )
 """Settings that the panel hands to an operator."""
@@ -60,7 +61,25 @@ def job_options(owner: Any) -> JobOptions:
         mask=body.mask(owner),
         root=root.motion(owner),
         controls=owner.controls.lower(),
+        extras=extras.extras(owner),
     )
+
+
+def show(owner: Any, options: JobOptions) -> None:
+    """The reverse: settings of a file onto the panel. Where a take starts in the scene stays as it is."""
+    owner.rate_mode = options.rate.upper() if isinstance(options.rate, str) else "CUSTOM"
+    if not isinstance(options.rate, str):
+        owner.custom_rate = str(options.rate)
+    owner.reference = {None: "AUTO", "rest": "REST"}.get(options.reference_frame, "FRAME")
+    if isinstance(options.reference_frame, int):
+        owner.reference_frame = options.reference_frame
+    owner.travel_auto = options.travel is None
+    if options.travel is not None:
+        owner.travel = options.travel
+    body.show_mask(owner, options.mask)
+    root.show(owner, options.root)
+    owner.controls = options.controls.upper()
+    extras.show(owner, options.extras)
 
 
 def copy_unset(source: Any, operator: Any) -> None:

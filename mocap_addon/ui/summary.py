@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from ..motion import timeline
 from ..motion.take import Take
+from ..retarget import neutral
 from ..rig import rest_pose
-from ..rig.roles import RoleMap
+from ..rig.roles import ROLES, RoleMap
 from . import words
+from .reading import Reference
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -37,3 +39,21 @@ def facts(takes: Sequence[Take], roles: Sequence[RoleMap]) -> Facts:
     if missing:
         out.append(("Not Found", words.listed([words.role_words(role) for role in missing], 3)))
     return tuple(out)
+
+
+_DOUBTFUL_PART = 0.5
+
+
+def reference(take: Take) -> Reference:
+    """The pose that the take's rotations are counted from where a person chooses none."""
+    if take.facts.get("rest") in neutral.BODIES:
+        return Reference("the rest pose")
+    found = neutral.found_for(take)
+    doubtful = [words.role_words(role) for role in ROLES if found.sure.get(role, 1.0) < _DOUBTFUL_PART and role != "root"]
+    where = {
+        "rest": "the rest pose",
+        "frame": f"recorded frame {found.frame}, a T-pose",
+        "motion": "worked out from the motion",
+        "family": "known from the kind of skeleton",
+    }[found.how]
+    return Reference(where, found.confidence, tuple(doubtful), found.notes)

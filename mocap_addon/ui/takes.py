@@ -57,7 +57,7 @@ def read(path: str, options: ReadOptions) -> Reading:
     if reading is None:
         found = _read(path, options)
         roles = tuple(rig.match(take.skeleton) for take in found)
-        reading = Reading(path, found, roles, summary.facts(found, roles))
+        reading = Reading(path, found, roles, summary.facts(found, roles), summary.reference(found[0]))
         _readings[key] = reading
     _readings.move_to_end(key)
     while len(_readings) > 1 and sum(r.nbytes for r in _readings.values()) > KEPT_BYTES:

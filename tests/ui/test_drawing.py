@@ -12,6 +12,7 @@ import pytest
 
 from mocap_addon.blender import armature
 from mocap_addon.ui import lists, panels, recent, takes
+from tests.paths import SHARED, need
 
 ICONS = set(bpy.types.UILayout.bl_rna.functions["prop"].parameters["icon"].enum_items.keys())
 PROP_KEYWORDS = set(bpy.types.UILayout.bl_rna.functions["prop"].parameters.keys())
@@ -150,3 +151,15 @@ def test_drawing_reads_no_file_and_parses_nothing(character, walk, monkeypatch):
         takes.forget_all()
         assert "mocap.read_take" in drawn(panels.MOCAP_PT_take)  # asks, does not read
         recent.MOCAP_MT_recent.draw(SimpleNamespace(layout=Layout()), context())
+
+
+def test_a_reference_that_was_found_is_said_and_can_be_chosen(character):
+    """A rest pose that is no body: the panel says where the reference is from and how sure that is; a choice of one's own counts."""
+    panel = bpy.context.scene.mocap
+    panel.filepath = str(need(SHARED / "bandai_nc" / "dataset-1_walk_normal_001.bvh"))
+    words = " ".join(drawn(panels.MOCAP_PT_reference_pose).split())
+    assert "known from the kind of skeleton" in words and "% sure" in words
+    panel.reference = "REST"
+    assert "known from" not in drawn(panels.MOCAP_PT_reference_pose)
+    panel.reference = "FRAME"
+    assert "Frame" in drawn(panels.MOCAP_PT_reference_pose).splitlines()

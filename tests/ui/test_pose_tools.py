@@ -13,7 +13,7 @@ from mathutils import Quaternion
 from mocap_addon.ui import table_sync, takes
 
 from .helpers import apart, press_retarget, refused
-from .test_preview import pose, ready, shown  # noqa: F401
+from .test_preview import FRAME, pose, ready, shown  # noqa: F401
 
 NAMES = ("pelvis", "spine_02", "head", "clavicle_l", "upperarm_l", "lowerarm_l", "hand_l", "upperarm_r", "thigh_l", "calf_r", "foot_r")
 POSED = {
@@ -198,3 +198,40 @@ def test_other_rotation_modes(ready, mode, tmp_path, walk):  # noqa: F811
     bpy.ops.mocap.retarget(filepath=rest_take(tmp_path, walk), use_frame_start=True, frame_start=200.0)
     bpy.context.scene.frame_set(200)
     assert apart(made, shown(ready, NAMES)) < 0.01
+
+
+def test_both_as_they_stand(ready, walk):  # noqa: F811
+    """A rig in the scene and the character are posed by hand, without keys, to stand alike: so they do afterwards."""
+    scene = bpy.context.scene
+    press_retarget()
+    source = ready.copy()
+    source.name = "Suit"
+    scene.collection.objects.link(source)
+    ready.animation_data_clear()
+    source.location.x, source.rotation_mode, source.rotation_euler = 2.0, "XYZ", (0.0, 0.0, math.radians(50.0))
+    panel = scene.mocap
+    panel.target, panel.source, panel.source_rig = ready, "RIG", source
+    assert bpy.ops.mocap.match_bones() == {"FINISHED"}
+    scene.frame_set(FRAME)
+    turn(source)
+    for bone in ready.pose.bones:
+        bone.rotation_quaternion = (1.0, 0.0, 0.0, 0.0)
+    turn(ready, {**POSED, "upperarm_r": (0.3, 0.3, -0.4)})
+    made = shown(ready, NAMES)
+    pose_of_source = {bone.name: tuple(bone.rotation_quaternion) for bone in source.pose.bones}
+    assert bpy.ops.mocap.use_pose(which="BOTH") == {"FINISHED"}
+    assert {bone.name: tuple(bone.rotation_quaternion) for bone in source.pose.bones} == pose_of_source
+    for frame in (500, 501):  # the source's pose as an action: what the take shows then
+        for bone in source.pose.bones:
+            for prop in ("rotation_quaternion", "rotation_euler", "location"):
+                bone.keyframe_insert(prop, frame=frame)
+    assert bpy.ops.mocap.read_take() == {"FINISHED"}
+    assert press_retarget() == {"FINISHED"}
+    scene.frame_set(500 - int(source.animation_data.action.frame_range[0]) + scene.frame_start)
+    got = shown(ready, NAMES)
+    against = [np.einsum("ji,njk->nik", m[0], m) for m in (made.astype(float), got.astype(float))]
+    assert apart(*against) < 0.05
+
+
+def test_a_file_has_no_pose_in_the_scene(ready):  # noqa: F811
+    assert "For This Frame" in refused(bpy.ops.mocap.use_pose, which="BOTH")
