@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
+from ..feet.body import Feet
 from ..feet.ground import Ground
 from ..feet.plan import plan_feet
 from ..feet.result import FeetResult, Gates
@@ -50,6 +51,8 @@ class FeetBake:
         The one it was made from.
     frames : (F,) array
         Scene frames of the motion; the result's arrays have a row for each.
+    feet : Feet
+        The character's, by joints of the motion.
     result : FeetResult
     curves : int
         How many were rewritten.
@@ -61,6 +64,7 @@ class FeetBake:
     action: bpy.types.Action
     before: bpy.types.Action
     frames: Array
+    feet: Feet
     result: FeetResult
     curves: int
     notes: tuple[str, ...]
@@ -70,6 +74,11 @@ class FeetBake:
     def report(self) -> Mapping[str, object]:
         """For JSON: metrics before and after, contacts."""
         return self.result.report
+
+    @property
+    def footprints(self) -> list[dict[str, Any]]:
+        """For JSON: where feet stand, see :func:`prints_of`."""
+        return prints_of(self.frames, self.feet, self.result)
 
 
 def bake_feet(
@@ -127,7 +136,28 @@ def check_feet(obj: bpy.types.Object, options: FeetOptions | None = None, *, gro
     options = replace(options, settings=replace(options.settings, mode="off"))
     chosen = playing.by_itself(obj, action, compat.assigned_slot(obj.animation_data))
     legs, result, notes, timing = _planned(obj, chosen, chosen, options, None, ground, None)
-    return FeetBake(action, action, legs.frames, result, 0, notes, timing)
+    return FeetBake(action, action, legs.frames, legs.feet, result, 0, notes, timing)
+
+
+def prints_of(frames: Array, feet: Feet, result: FeetResult) -> list[dict[str, Any]]:
+    """Footprints as plain data: ``side``, ``start`` and ``end`` (scene frames), ``position`` (world, metres, under the ball), ``normal``,
+    ``ahead`` (unit, where the foot points), ``drift`` (metres), ``reached``."""
+    out: list[dict[str, Any]] = []
+    for one in result.footprints:
+        ahead = quat.rotate(np.array(one.rotation), feet.legs[one.side == "right"].forward)
+        out.append(
+            {
+                "side": one.side,
+                "start": float(frames[one.start]),
+                "end": float(frames[one.end - 1]),
+                "position": [round(float(x), 5) for x in one.position],
+                "normal": [round(float(x), 5) for x in one.normal],
+                "ahead": [round(float(x), 5) for x in ahead],
+                "drift": round(float(one.drift), 6),
+                "reached": bool(one.reached),
+            }
+        )
+    return out
 
 
 def _present(obj: bpy.types.Object) -> bpy.types.Action:
@@ -165,7 +195,7 @@ def _bake(
         "locks": {n: k for n, k in keys.items() if n in feet_gates.FOOT_LOCK},
         "paths": sorted(paths),
         "report": result.report,
-        "footprints": [vars(f) for f in result.footprints],
+        "footprints": prints_of(legs.frames, legs.feet, result),
         "frames": [float(legs.frames[0]), float(legs.frames[-1])],
     }
     with Rollback() as undo:
@@ -186,7 +216,7 @@ def _bake(
     if into is not None:
         _take_place(into, action)
     timing["write"] = time.perf_counter() - started
-    return FeetBake(action, source, legs.frames, result, written, notes, timing)
+    return FeetBake(action, source, legs.frames, legs.feet, result, written, notes, timing)
 
 
 def _slot(obj: bpy.types.Object, into: bpy.types.Action | None) -> compat.Slot:

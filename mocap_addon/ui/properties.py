@@ -27,8 +27,8 @@ from bpy.props import (
 from ..blender.control_rig import CONTROLS
 from . import rig_takes, takes
 from .body import BodySliders, MaskSettings
-from .feet_settings import MocapFeet, MocapSole
 from .extras import ExtraSettings
+from .feet_settings import MocapFeet, MocapSole
 from .root import RootSettings
 
 OVERRIDABLE = {"LIBRARY_OVERRIDABLE"}
@@ -311,5 +311,5 @@ class MocapScene(ReadSettings, JobSettings, bpy.types.PropertyGroup):
         type=bpy.types.Object,
         poll=_is_armature,
     )
-    feet: PointerProperty(type=MocapFeet)
+    feet: PointerProperty(name="Feet", description="How feet are put on the ground", type=MocapFeet)
     row_filter: EnumProperty(name="Show", description="Which bones the list shows", items=FILTERS)
