@@ -57,7 +57,7 @@ def job_options(owner: Any) -> JobOptions:
         rate=rate,
         frame_start=owner.frame_start if owner.use_frame_start else None,
         reference_frame=reference(owner),
-        travel=None if owner.travel_auto else owner.travel,
+        travel=None if owner.travel_auto else round(float(owner.travel), 6),
         mask=body.mask(owner),
         root=root.motion(owner),
         controls=owner.controls.lower(),

@@ -25,6 +25,7 @@ TABS = (
     panels.MOCAP_PT_reference_pose,
     panels.MOCAP_PT_body,
     panels.MOCAP_PT_root,
+    panels.MOCAP_PT_extras,
     panels.MOCAP_PT_mask,
 )
 
