@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from .. import formats, rig
 from ..formats import clip_read, clip_reduce, gltf_clips, gltf_write, node_clip, threejs, threejs_clip, vrma
 from ..formats.clip_reduce import Compact
 from ..formats.gltf_clips import GlbWriting
 from ..formats.node_clip import Channel
-from ..formats.node_metric import Judge, Measured
+from ..formats.node_metric import Measured
 from ..formats.threejs_clip import JsonWriting
 from ..motion.errors import FileError
 from .export import ExportedFile, ExportOptions, Job, safe_name
@@ -99,7 +101,6 @@ def _glb(job: Job) -> Written:
     options, stage = job.options, job.stage
     notes: list[str] = []
     compacts = [clip_reduce.compact(m.clip, stage.body, options.bound, GlbWriting(), thin=options.thin) for m in job.made]
-    joints = [int(n) for n in stage.nodes if n >= 0]
     groups = [list(range(len(compacts)))] if options.together and len(compacts) > 1 else [[k] for k in range(len(compacts))]
     files: list[ExportedFile] = []
     for members in groups:
@@ -108,7 +109,7 @@ def _glb(job: Job) -> Written:
         if options.mesh and stage.path is not None:
             file = gltf_clips.character(stage.path, some)
         else:
-            file = gltf_clips.skeleton(stage.tree, some, joints)
+            file = gltf_clips.skeleton(stage.tree, some)
             if any(m.clip.morphs for m in job.made):
                 notes.append("Morph targets need a mesh, so they are not in a GLB of bones alone; write the mesh too, or three.js clips.")
         path = job.folder / f"{stem}.glb"
@@ -156,19 +157,26 @@ def _bvh(job: Job) -> Written:
 
 
 def _check(job: Job, k: int, one: Compact, found: Sequence[Channel]) -> Measured:
-    """The error of what is in the file: read back, and measured where it is not bit by bit what was measured before."""
+    """The error of what is in the file: read back, and measured anew where that is not number by number what was measured before."""
+    clip = job.made[k].clip
     meant = {(c.node, c.path): c for c in one.clip.channels}
-    if len(found) != len(meant):
+    if len(found) != len(meant) or any((c.node, c.path) not in meant for c in found):
         raise FileError("What was written is not what was meant; this is a fault of the add-on, please report it.")
-    return Judge(job.stage.body, job.made[k].clip.channels, job.made[k].clip.times).measure(
-        node_clip.whole(_with(one, found)).channels
+    if all(_same(meant[c.node, c.path], c) for c in found):
+        return one.measured
+    between = any(len(meant[c.node, c.path].times) != len(c.times) for c in clip.channels)
+    return clip_reduce.measure(one.clip, job.stage.body, clip.channels, found, between=between)
+
+
+def _same(meant: Channel, found: Channel) -> bool:
+    """Equal in single precision, which is what players keep; a constant is written as two keys."""
+    values = np.repeat(meant.values, 2, axis=0) if meant.constant else meant.values
+    times = found.times if meant.constant else meant.times.astype(np.float32)
+    return (
+        values.shape == found.values.shape
+        and float(np.abs(values - found.values).max()) <= 1.2e-7 * max(1.0, float(np.abs(values).max()))
+        and float(np.abs(times - found.times).max()) <= 1e-6
     )
-
-
-def _with(one: Compact, found: Sequence[Channel]) -> node_clip.NodeClip:
-    from dataclasses import replace
-
-    return replace(one.clip, channels=tuple(found))
 
 
 def _file(

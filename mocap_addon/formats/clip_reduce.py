@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Clips made small, with a bound on how far any part of the character is moved by it (:mod:`.node_metric`).
 
-Two things are done, each only as far as the bound lets it. Numbers are written shorter, each channel's by itself: the hips turn a whole
-body, a finger tip two centimetres. And keys are left out that their neighbours give: all keys of a channel are put in the order in which
-Ramer, Douglas and Peucker would add them (1972/73; errors of rotations are angles times the length of what hangs on the bone), and as many
-of them are left out, of all channels at one and the same level, as the bound allows. Nothing is believed: every candidate is measured by the
-whole hierarchy.
+Numbers are written shorter, and keys are left out that their neighbours give. Both are errors of a bone's rotation, and what hangs on the
+bone would inherit them: at the fingers the errors of eight bones add up. So bones are treated from the root outwards, and each is made to
+stand in the world where it should although what it hangs on does not. With ``W`` a bone's true rotation, ``V`` the one that was written and
+``R = V^-1 W``, the child with true local rotation ``q`` behind a fixed turn ``B`` is written as ``B^-1 R B q``. Then an error of one bone
+moves what hangs on it by the bone's own length times the angle, not by the length of all that follows.
+
+How much each bone may be off is one share of the bound over its length, the same for all; the largest share that keeps the bound is found
+by halving. Nothing is believed: every candidate is measured by the whole hierarchy.
 """
 
 from __future__ import annotations
@@ -18,27 +21,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..motion import quat
-from .node_clip import Channel, NodeClip, spherical, whole
-from .node_metric import SHELL, Body, Judge, Measured
+from .clip_thin import kept_keys
+from .node_clip import Channel, NodeClip, whole
+from .node_metric import NOTHING, SHELL, Body, Judge, Measured
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-_ROUNDING = (0.03, 0.12, 0.4)
-"""Shares of the bound that the rounding of one channel may take: each is tried, and the shortest result taken."""
 _ROUGH = 0.97
 """Share of the bound that is looked for on the samples alone; halfway between them the error is a little larger."""
-_ALL_ROUNDING = 0.7
-"""Share of the bound that all rounding together may take before it is made finer."""
-_LOWEST, _HIGHEST, _HALVINGS = 0.01, 4.0, 7
-_REACH_SAMPLES = 24
+_LOWEST, _HIGHEST, _HALVINGS = 0.02, 1.5, 6
+_MANY = 150
 
 
 class Writing(Protocol):
     """How a format writes the numbers of a channel."""
 
-    def choices(self, channel: Channel) -> Sequence[int]:
-        """The ways it can, the shortest first."""
+    shares: Sequence[float]
+    """Shares of the bound that the rounding of one channel may take: each is tried."""
+
+    def choice(self, channel: Channel, finest: float) -> int:
+        """The shortest way of writing that is off by at most ``finest`` (radians, or units of a place or scale)."""
+        ...
+
+    def exact(self, channel: Channel) -> int:
+        """The way that keeps every digit worth having."""
         ...
 
     def rounded(self, channel: Channel, choice: int) -> Channel:
@@ -83,207 +90,198 @@ def compact(clip: NodeClip, body: Body, bound: float | None, writing: Writing, *
         ``measured`` is what the result was measured at. Where even all keys to the last digit miss the bound, that is the result.
     """
     truth = whole(clip).channels
-
-    def in_pose(channels: Sequence[Channel]) -> Sequence[Channel]:
-        return whole(replace(clip, channels=tuple(channels))).channels
-
-    exact = Judge(body, truth, clip.times)
     if bound is None:
-        finest = tuple(writing.choices(c)[-1] for c in clip.channels)
-        out = tuple(writing.rounded(c, k) for c, k in zip(clip.channels, finest, strict=True))
-        return Compact(replace(clip, channels=out), finest, exact.measure(in_pose(out)))
-    rough = Judge(body, truth, clip.times, rough=True)
-    reach = reaches(clip, body, truth)
-    orders = _orders(clip.channels, reach, bound) if thin else [None] * len(clip.channels)
+        choices = tuple(writing.exact(c) for c in clip.channels)
+        out = tuple(writing.rounded(c, k) for c, k in zip(clip.channels, choices, strict=True))
+        return Compact(replace(clip, channels=out), choices, measure(clip, body, truth, out, between=False))
+    search = _Search(clip, body, writing, thin)
     best: Compact | None = None
-    size = 0
-    for share in _ROUNDING:
-        tried = _tried(clip, reach, orders, bound * _ROUGH, share, writing, lambda channels: rough.measure(in_pose(channels)))
-        length = sum(writing.length(c, k) for c, k in zip(tried[0], tried[1], strict=True))
-        if best is None or length < size:
-            best, size = Compact(replace(clip, channels=tuple(tried[0])), tuple(tried[1]), exact.measure(in_pose(tried[0]))), length
-            if best.measured.worst > bound:  # between samples, or at a point that was not looked at
-                tighter = bound * _ROUGH * bound / best.measured.worst * 0.95
-                channels, choices = _tried(clip, reach, orders, tighter, share, writing, lambda c: rough.measure(in_pose(c)))
-                best = Compact(replace(clip, channels=tuple(channels)), tuple(choices), exact.measure(in_pose(channels)))
-    assert best is not None
+    for share in writing.shares:
+        channels, choices = search.within(bound, share)
+        if best is not None and search.size(channels, choices) >= search.size(best.clip.channels, best.choices):
+            continue
+        found = measure(clip, body, truth, channels)
+        if found.worst > bound:  # between samples, or at a point that was not looked at
+            channels, choices = search.within(0.93 * bound * bound / found.worst, share)
+            found = measure(clip, body, truth, channels)
+        best = Compact(replace(clip, channels=tuple(channels)), tuple(choices), found)
+    if best is None or best.measured.worst > bound:
+        finest = compact(clip, body, None, writing)
+        return finest if best is None or finest.measured.worst < best.measured.worst else best
     return best
 
 
-def _tried(
-    clip: NodeClip, reach: Array, orders: Sequence[Array | None], bound: float, share: float, writing: Writing, measure: _Measure
-) -> tuple[list[Channel], list[int]]:
-    """Numbers rounded so that each channel takes ``share`` of the bound at most, then as few keys as it allows."""
-    choices, rounded = _choose(clip.channels, reach, bound, share, writing, measure)
-    return _thinned(clip.channels, rounded, choices, orders, bound, writing, measure), choices
+def measure(clip: NodeClip, body: Body, truth: Sequence[Channel], given: Sequence[Channel], *, between: bool = True) -> Measured:
+    """The errors of channels that stand for a clip's. ``between``: also halfway between samples, which keys that were left out need."""
+    if not truth:
+        return NOTHING
+    pose = whole(replace(clip, channels=tuple(given))).channels
+    samples = clip.times
+    if not between and len(samples) > _MANY:  # rounding of numbers is the same everywhere
+        samples = samples[np.unique(np.linspace(0, len(samples) - 1, _MANY).astype(int))]
+    return Judge(body, truth, samples, between_too=between).measure(pose)
 
 
-def reaches(clip: NodeClip, body: Body, truth: Sequence[Channel]) -> Array:
-    """(C,): metres from a channel's node to the farthest shell that hangs on it."""
-    at = clip.times[np.unique(np.linspace(0, len(clip.times) - 1, _REACH_SAMPLES).astype(int))]
-    moving = {c.node for c in clip.channels}
-    points = Body(body.tree, {*body.watched, *moving}).over(moving)
-    places = points.at(truth, at)
-    of = points.of
-    below: dict[int, list[int]] = {}
-    for row, n in enumerate(of.tolist()):
-        for a in (n, *body.tree.ancestors(n)):
-            below.setdefault(a, []).append(row)
-    first = {n: rows[0] for n, rows in _rows(of).items()}
-    out = np.full(len(clip.channels), SHELL)
-    for k, c in enumerate(clip.channels):
-        apart = places[below[c.node]] - places[first[c.node]]
-        out[k] = max(SHELL, float(np.sqrt(np.einsum("pcf,pcf->pf", apart, apart).max())))
-    return out
+class _Search:
+    """One clip: what is needed to try ways of writing it."""
 
+    def __init__(self, clip: NodeClip, body: Body, writing: Writing, thin: bool) -> None:
+        self.clip, self.writing, self.thin = clip, writing, thin
+        self.tree = body.tree
+        self.truth = whole(clip).channels
+        self.rough = Judge(body, self.truth, clip.times, rough=True)
+        self.lengths = _lengths(clip, body, self.truth, inherited=clip.additive)
+        moving = {c.node for c in clip.channels}
+        self.above = {n: next((a for a in self.tree.ancestors(n) if a in moving), -1) for n in moving}
+        self.between = {n: self._turn(n, self.above[n]) for n in moving}
+        self.levels = self._levels(moving)
 
-def _rows(of: NDArray[np.int64]) -> dict[int, list[int]]:
-    out: dict[int, list[int]] = {}
-    for row, n in enumerate(of.tolist()):
-        out.setdefault(n, []).append(row)
-    return out
+    def size(self, channels: Sequence[Channel], choices: Sequence[int]) -> int:
+        """About how many bytes."""
+        return sum(self.writing.length(c, k) for c, k in zip(channels, choices, strict=True))
 
+    def within(self, bound: float, share: float) -> tuple[list[Channel], list[int]]:
+        """The shortest within the bound, on the samples."""
+        choices = [self.writing.choice(c, share * bound / reach) for c, reach in zip(self.clip.channels, self.lengths, strict=True)]
+        limit = _ROUGH * bound
 
-def importance(values: Array, times: Array, weight: Array, *, rotations: bool, least: float) -> Array:
-    """In which order keys matter.
+        def error(channels: Sequence[Channel]) -> float:
+            return self.rough.measure(whole(replace(self.clip, channels=tuple(channels))).channels).worst
 
-    Parameters
-    ----------
-    values : (F, C, n) array
-        Channels with the same times; rotations of continuous sign.
-    times : (F,) array
-    weight : (C,) array
-        What an error of one radian or one unit counts.
-    least : float
-        Keys that count less need no order.
-
-    Returns
-    -------
-    (F, C) array
-        Leaving out all keys at or below a level leaves errors of that level, channel by channel. The ends are infinite.
-    """
-    frames, count = values.shape[:2]
-    flat = np.ascontiguousarray(values.transpose(1, 0, 2)).reshape(frames * count, -1)
-    out = np.zeros(frames * count)
-    keep = np.zeros(frames * count, dtype=bool)
-    keep[::frames] = keep[frames - 1 :: frames] = True
-    out[keep] = np.inf
-    seconds = np.tile(times, count)
-    scale = np.repeat(weight, frames)
-    active = np.flatnonzero(~keep)
-    while active.size:
-        keys = np.flatnonzero(keep)
-        span = np.searchsorted(keys, active) - 1
-        left, right = keys[span], keys[span + 1]
-        share = (seconds[active] - seconds[left]) / (seconds[right] - seconds[left])
-        if rotations:
-            guess = spherical(flat[left], flat[right], share)
-            error = quat.angle(guess, flat[active]) * scale[active]
+        best = self._written(choices, 0.0)
+        for _ in range(4):
+            if error(best) <= 0.9 * limit:
+                break
+            share *= 0.5
+            choices = [self.writing.choice(c, share * bound / reach) for c, reach in zip(self.clip.channels, self.lengths, strict=True)]
+            best = self._written(choices, 0.0)
         else:
-            guess = flat[left] * (1.0 - share[:, None]) + flat[right] * share[:, None]
-            error = np.sqrt(np.einsum("fi,fi->f", guess - flat[active], guess - flat[active])) * scale[active]
-        starts = np.flatnonzero(np.concatenate([[True], np.diff(span) != 0]))
-        most = np.maximum.reduceat(error, starts)
-        size = np.diff(np.append(starts, len(span)))
-        of_span = np.repeat(most, size)
-        at = np.flatnonzero((error == of_span) & (of_span > least))
-        if not at.size:
-            break
-        at = at[np.concatenate([[True], np.diff(span[at]) != 0])]  # one key a span
-        chosen = active[at]
-        out[chosen] = np.minimum(error[at], np.minimum(out[left[at]], out[right[at]]))
-        keep[chosen] = True
-        going_on = (of_span > least) & ~keep[active]
-        active = active[going_on]
-    return out.reshape(count, frames).T
-
-
-def _choose(
-    channels: Sequence[Channel], reach: Array, bound: float, share: float, writing: Writing, measure: _Measure
-) -> tuple[list[int], list[Channel]]:
-    """The shortest way of writing for each channel, and what is read then."""
-    ladders = [list(writing.choices(c)) for c in channels]
-    step = [0] * len(channels)
-    rounded = [writing.rounded(c, ladder[0]) for c, ladder in zip(channels, ladders, strict=True)]
-    errors = np.array([_rounding(c, r) for c, r in zip(channels, rounded, strict=True)]) * reach
-
-    def finer(k: int) -> None:
-        step[k] += 1
-        rounded[k] = writing.rounded(channels[k], ladders[k][step[k]])
-        errors[k] = _rounding(channels[k], rounded[k]) * reach[k]
-
-    for k, ladder in enumerate(ladders):
-        while len(ladder) > 2 and errors[k] > share * bound and step[k] + 1 < len(ladder):
-            finer(k)
-    for _ in range(4 * len(channels) + 1):
-        if measure(rounded).worst <= _ALL_ROUNDING * bound:
-            break
-        open_ = [k for k in range(len(channels)) if step[k] + 1 < len(ladders[k])]
-        if not open_:
-            break
-        for k in sorted(open_, key=lambda k: -errors[k])[: max(1, len(open_) // 12)]:
-            finer(k)
-    return [ladder[s] for ladder, s in zip(ladders, step, strict=True)], rounded
-
-
-class _Measure(Protocol):
-    def __call__(self, channels: Sequence[Channel]) -> Measured: ...
-
-
-def _thinned(
-    channels: Sequence[Channel],
-    rounded: Sequence[Channel],
-    choices: Sequence[int],
-    orders: Sequence[Array | None],
-    bound: float,
-    writing: Writing,
-    measure: _Measure,
-) -> list[Channel]:
-    """As few keys as the bound allows."""
-
-    def at_level(level: float) -> list[Channel]:
-        out: list[Channel] = []
-        for c, r, choice, rank in zip(channels, rounded, choices, orders, strict=True):
-            kept = rank > level if rank is not None else None
-            if kept is None or kept.all() or not writing.worth(c, int(kept.sum()), choice):
-                out.append(r)
+            choices = [self.writing.exact(c) for c in self.clip.channels]
+            best = self._written(choices, 0.0)
+        if not self.thin or len(self.clip.times) < 3 or error(best) > limit:
+            return best, choices
+        low, high = float(np.log(_LOWEST)), float(np.log(_HIGHEST))
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            tried = self._written(choices, float(np.exp(middle)) * bound)
+            if error(tried) <= limit:
+                best, low = tried, middle
             else:
-                out.append(replace(r, times=r.times[kept], values=r.values[kept]))
+                high = middle
+        return best, choices
+
+    def _written(self, choices: Sequence[int], allowed: float) -> list[Channel]:
+        """All channels, rotations from the root outwards; ``allowed`` is how far (metres) left out keys may move a bone's end."""
+        out = list(self.clip.channels)
+        left: dict[int, Array] = {}  # node -> R, (F, 4); missing: nothing is off
+        for level in self.levels:
+            targets = {k: self._target(k, left) for k in level}
+            kept = self._kept(targets, choices, allowed)
+            for k in level:
+                c = self.clip.channels[k]
+                given = replace(c, values=targets[k])
+                read = self.writing.rounded(given, choices[k])
+                if kept.get(k) is not None:
+                    read = replace(read, times=read.times[kept[k]], values=read.values[kept[k]])
+                out[k] = read
+                if c.path == "rotation" and not self.clip.additive:
+                    self._leave(c, targets[k], read, left)
         return out
 
-    if all(rank is None for rank in orders):
-        return list(rounded)
-    low, high = float(np.log(_LOWEST)), float(np.log(_HIGHEST))
-    best = list(rounded)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        tried = at_level(float(np.exp(middle)))
-        if measure(tried).worst <= bound:
-            best, low = tried, middle
-        else:
-            high = middle
-    return best
+    def _target(self, k: int, left: dict[int, Array]) -> Array:
+        """What the channel has to hold so that the bone stands where it should."""
+        c = self.clip.channels[k]
+        over = left.get(self.above[c.node])
+        if over is None or c.path != "rotation" or c.constant or len(over) != len(c.values):
+            return c.values
+        turn = self.between[c.node]
+        return quat.mul(quat.mul(quat.mul(quat.inv(turn), over), turn), c.values)
+
+    def _leave(self, c: Channel, target: Array, read: Channel, left: dict[int, Array]) -> None:
+        """What the bones below have to make good."""
+        if c.constant:
+            over = left.get(self.above[c.node])
+            if over is None:
+                return
+            turn = quat.mul(self.between[c.node], c.values[0])
+            left[c.node] = quat.mul(quat.mul(quat.inv(turn), over), turn)
+            return
+        shown = read.values if len(read.times) == len(c.times) else read.at(self._as_read(c, read))
+        left[c.node] = quat.mul(quat.inv(quat.normalize(shown)), target)
+
+    def _as_read(self, c: Channel, read: Channel) -> Array:
+        """The samples' times as a reader has them: those of the keys are the keys' own."""
+        return self.writing.rounded(c, self.writing.exact(c)).times if read.times[-1] != c.times[-1] else c.times
+
+    def _kept(self, targets: dict[int, Array], choices: Sequence[int], allowed: float) -> dict[int, Mask]:
+        out: dict[int, Mask] = {}
+        if allowed <= 0.0:
+            return out
+        groups: dict[tuple[bool, int], list[int]] = {}
+        for k in targets:
+            c = self.clip.channels[k]
+            if not c.constant and len(c.times) == len(self.clip.times):
+                groups.setdefault((c.path == "rotation", c.values.shape[1]), []).append(k)
+        for (rotations, _), members in groups.items():
+            limits = np.array([allowed / self.lengths[k] for k in members])
+            masks = kept_keys(np.stack([targets[k] for k in members]), self.clip.times, limits, rotations=rotations)
+            for k, mask in zip(members, masks, strict=True):
+                if not mask.all() and self.writing.worth(self.clip.channels[k], int(mask.sum()), choices[k]):
+                    out[k] = mask
+        return out
+
+    def _levels(self, moving: set[int]) -> list[list[int]]:
+        depth: dict[int, int] = {}
+        for n in self.tree.order:
+            if n in moving:
+                depth[n] = 0 if self.above[n] < 0 else depth[self.above[n]] + 1
+        out: list[list[int]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
+        for k, c in enumerate(self.clip.channels):
+            out[depth[c.node]].append(k)
+        has_turn = {c.node for c in self.clip.channels if c.path == "rotation"}
+        if has_turn != moving:  # a node that only travels passes on what is above it
+            self._pass_on(moving - has_turn)
+        return out
+
+    def _pass_on(self, nodes: set[int]) -> None:
+        for n in [m for m in self.tree.order if m in self.above]:
+            a = self.above[n]
+            if a in nodes:
+                self.between[n] = quat.mul(quat.mul(self.between[a], self.tree.rotations[a]), self.between[n])
+                self.above[n] = self.above[a]
+
+    def _turn(self, node: int, above: int) -> Array:
+        """(4,): the fixed turns between a node and the moving one above it."""
+        q = quat.IDENTITY
+        for a in self.tree.ancestors(node):
+            if a == above:
+                break
+            q = quat.mul(self.tree.rotations[a], q)
+        return q
 
 
-def _orders(channels: Sequence[Channel], reach: Array, bound: float) -> list[Array | None]:
-    """The importance of each channel's keys as a share of the bound; None where nothing can be left out."""
-    out: list[Array | None] = [None] * len(channels)
-    groups: dict[tuple[int, bool], list[int]] = {}
-    for k, c in enumerate(channels):
-        if len(c.times) > 2:
-            groups.setdefault((id(c.times), c.path == "rotation"), []).append(k)
-    for (_, rotations), members in groups.items():
-        values = np.stack([channels[k].values for k in members], axis=1)
-        size = np.array([reach[k] if channels[k].path != "translation" else channels[k].metres for k in members])
-        found = importance(values, channels[members[0]].times, size / bound, rotations=rotations, least=_LOWEST)
-        for column, k in enumerate(members):
-            out[k] = found[:, column]
+def _lengths(clip: NodeClip, body: Body, truth: Sequence[Channel], *, inherited: bool) -> Array:
+    """(C,): metres that an error of one radian, or one unit of a place, of a channel moves something by.
+
+    Of a rotation the distance to the farthest of what is fixed to the node and of the moving nodes below; with ``inherited`` to the farthest
+    of all that hangs on it.
+    """
+    at = clip.times[np.unique(np.linspace(0, len(clip.times) - 1, 16).astype(int))]
+    moving = {c.node for c in clip.channels}
+    points = Body(body.tree, {*body.watched, *moving}).over(moving)
+    places, of = points.at(truth, at), points.of
+    carried = np.concatenate([np.full(len(step.of), step.node) for step in points.steps])
+    row = {int(n): r for r, n in reversed(list(enumerate(of.tolist())))}
+    above = {n: next((a for a in body.tree.ancestors(n) if a in moving), -1) for n in moving}
+    below: dict[int, list[int]] = {n: np.flatnonzero(carried == n).tolist() for n in moving}
+    for n in moving:
+        chain = [a for a in body.tree.ancestors(n) if a in moving] if inherited else [above[n]]
+        for a in chain:
+            if a >= 0:
+                below[a] += np.flatnonzero(carried == n).tolist() if inherited else [row[n]]
+    out = np.empty(len(clip.channels))
+    for k, c in enumerate(clip.channels):
+        apart = places[below[c.node]] - places[row[c.node]]
+        far = max(SHELL, float(np.sqrt(np.einsum("pcf,pcf->pf", apart, apart).max())))
+        out[k] = c.metres if c.path == "translation" else far
     return out
-
-
-def _rounding(given: Channel, read: Channel) -> float:
-    """How far rounding takes a channel: radians, or metres; of scales a share."""
-    apart = np.abs(given.values - read.values)
-    if given.path == "rotation":
-        return 2.0 * float(np.sqrt(np.einsum("fi,fi->f", apart, apart).max()))
-    return float(np.sqrt(np.einsum("fi,fi->f", apart, apart).max())) * (given.metres / SHELL if given.path == "translation" else 1.0)

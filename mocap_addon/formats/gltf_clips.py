@@ -28,6 +28,7 @@ Json = dict[str, Any]
 
 SHORT, FLOAT = 0, 1
 _TOP = 32767.0
+_SHORT_ERROR = 4e-5  # radians
 _OWN_TIMES = 150  # bytes that times of its own cost a channel, beside the times
 _STILL_MORPH = 1e-6
 
@@ -35,9 +36,15 @@ _STILL_MORPH = 1e-6
 class GlbWriting:
     """Numbers as bytes: 16-bit integers or float32."""
 
-    def choices(self, channel: Channel) -> Sequence[int]:
+    shares = (0.5,)
+
+    def choice(self, channel: Channel, finest: float) -> int:
         """Only rotations can be short in core glTF."""
-        return (SHORT, FLOAT) if channel.path == "rotation" else (FLOAT,)
+        return SHORT if channel.path == "rotation" and finest >= _SHORT_ERROR else FLOAT
+
+    def exact(self, channel: Channel) -> int:
+        """Single precision."""
+        return FLOAT
 
     def rounded(self, channel: Channel, choice: int) -> Channel:
         """What a reader gets."""
@@ -131,7 +138,7 @@ def character(path: str | Path, clips: Sequence[Compact], *, keep: bool = False)
 
 
 def skeleton(tree: NodeTree, clips: Sequence[Compact], joints: Iterable[int] = ()) -> GltfFile:
-    """The clips alone, with the nodes they move and what these hang on.
+    """The clips alone, with the nodes they move, ``joints``, and what these hang on.
 
     The nodes are called what three's loader calls them in the character's file, so that the clips play on that.
     """
@@ -148,7 +155,7 @@ def skeleton(tree: NodeTree, clips: Sequence[Compact], joints: Iterable[int] = (
             ("scale", tree.scales[n], (1.0, 1.0, 1.0)),
         ):
             if not np.allclose(value, rest, rtol=0.0, atol=1e-9):
-                node[key] = [float(np.float32(v)) for v in value]
+                node[key] = singles(value)
         children = [node_of[m] for m in order if int(tree.parents[m]) == n]
         if children:
             node["children"] = children
@@ -158,6 +165,11 @@ def skeleton(tree: NodeTree, clips: Sequence[Compact], joints: Iterable[int] = (
     file = GltfFile(data, bytearray())
     add_clips(file, clips, node_of)
     return file
+
+
+def singles(values: Array) -> list[float]:
+    """Numbers in single precision, written no longer than that."""
+    return [float(np.format_float_positional(np.float32(v), unique=True, trim="0")) for v in values.tolist()]
 
 
 def _by_mesh(morphs: Sequence[MorphCurve]) -> dict[int, list[MorphCurve]]:

@@ -173,13 +173,13 @@ class Points:
 class Judge:
     """Measures clips against one truth, on its samples ``(F,)`` (seconds) and halfway between them.
 
-    ``rough``: on the samples and the outermost points alone, for searching.
+    ``rough``: on the samples and the outermost points alone, for searching; ``between_too`` False: on the samples alone.
     """
 
-    def __init__(self, body: Body, truth: Sequence[Channel], samples: Array, *, rough: bool = False) -> None:
+    def __init__(self, body: Body, truth: Sequence[Channel], samples: Array, *, rough: bool = False, between_too: bool = True) -> None:
         self.points = body.over({c.node for c in truth}, outermost=rough)
         self.truth, self.of = truth, self.points.of
-        times = samples if rough else between(samples)
+        times = between(samples) if between_too and not rough else samples
         self.parts = [times[start : start + _BLOCK] for start in range(0, len(times), _BLOCK)]
         small = len(times) * len(self.of) <= _KEPT
         self.kept = [self.points.at(truth, part) for part in self.parts] if small else None

@@ -28,10 +28,18 @@ _SMALLEST_MORPH = 1e-4  # a morph target that never does more does nothing
 class JsonWriting:
     """Numbers as text, in fewer or more decimals."""
 
-    def choices(self, channel: Channel) -> Sequence[int]:
-        """Decimals. Of places, counted from the metre: the parent's unit may be a hundredth of it."""
-        more = 0 if channel.path != "translation" else math.ceil(math.log10(channel.metres) - 1e-6)
-        return [max(0, n + more) for n in ((4, 5, 6, 7) if channel.path == "rotation" else (4, 5, 6))]
+    shares = (0.5, 0.15)
+
+    def choice(self, channel: Channel, finest: float) -> int:
+        """Decimals. The largest component of a rotation is the sum of the others' errors off, so a last digit counts about twice."""
+        step = 0.5 * finest if channel.path == "rotation" else 1.2 * finest
+        return max(0, min(self.exact(channel), math.ceil(-math.log10(max(step, 1e-12)) - 1e-9)))
+
+    def exact(self, channel: Channel) -> int:
+        """Single precision, which three keeps; of places a micrometre, counted in the parent's unit."""
+        if channel.path == "translation":
+            return max(0, _MICROMETRE + math.ceil(math.log10(channel.metres) - 1e-6))
+        return 7 if channel.path == "rotation" else _MICROMETRE
 
     def rounded(self, channel: Channel, choice: int) -> Channel:
         """What three.js reads."""

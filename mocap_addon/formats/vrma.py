@@ -122,7 +122,7 @@ def _clip(take: Take, bones: Mapping[str, int]) -> tuple[dict[str, Any], NodeCli
     channels: list[Channel] = []
     for k, (name, p) in enumerate(zip(order, parents, strict=True)):
         offset = at[k] - (at[p] if p >= 0 else 0.0)
-        nodes.append({"name": name, "translation": [float(np.float32(v)) for v in offset]})
+        nodes.append({"name": name, "translation": gltf_clips.singles(offset)})
         if p >= 0:
             nodes[p].setdefault("children", []).append(k)
         local = turns[:, k] if p < 0 else quat.mul(quat.inv(turns[:, p]), turns[:, k])
