@@ -37,7 +37,6 @@ from ..motion.errors import RigError
 from ..motion.skeleton import Skeleton
 from ..motion.take import Take
 from ..rig.matcher import match
-from ..rig.roles import CHAIN_ROLES
 from ..rig.table import CorrectionTable, Row
 from . import build, frames, props, root_source, travel
 from .adjust import NO_ADJUSTMENTS, Adjustments, adjusted
@@ -47,6 +46,8 @@ from .motion import PoseMotion
 from .root_motion import AS_RECORDED, RootMotion
 
 Array = NDArray[np.float64]
+
+_BELOW_HINGE = ("LowerArm", "LowerLeg")
 
 BLOCK = 2000
 """Frames worked on at a time: temporaries of this size stay in the processor's cache."""
@@ -160,6 +161,12 @@ def retarget(take: Take, table: CorrectionTable, target: Skeleton, options: Reta
     ).with_time_code(take.time_code)
     motion = adjusted(motion, target, bodies.target, options.adjustments, inherits_rotation=options.inherits_rotation)
     return motion if options.root.plain else _rooted(motion, take, target, bodies, options)
+
+
+def prepared(table: CorrectionTable, source: Skeleton, target: Skeleton, options: RetargetOptions) -> _Plan:
+    """What :func:`retarget` works out before it looks at a frame, for :mod:`.moment`; ``options.bodies`` and ``options.sole`` are given."""
+    assert options.bodies is not None
+    return _Plan(table, source, target, options.bodies, options)
 
 
 def _rooted(motion: PoseMotion, take: Take, target: Skeleton, bodies: Bodies, options: RetargetOptions) -> PoseMotion:
@@ -301,6 +308,11 @@ class _Plan:
         for m, mover in enumerate(self._movers):
             locations[:, m] = mover(take, motion)
 
+    @property
+    def movers(self) -> list[Callable[[Take, BlockMotion], Array]]:
+        """What gives the locations of :attr:`moving`."""
+        return self._movers
+
     def chord_offsets(self, bone: _Bone) -> list[Array]:
         """Link vectors of a chord row, each in its link's own frame."""
         return self._offsets[bone.joint]
@@ -373,11 +385,13 @@ class BlockMotion:
     def _chord(self, bone: _Bone) -> Array:
         """Delta that aims the chain's chord: ``minimal(D c0 -> c) D``, ``D`` the delta that gives the twist.
 
-        A spine ends at the chest, so its last link's twist counts. A limb bone that a rig splits for skinning turns about its length along
-        the way; what hangs on its first joint is the elbow or the knee, so the first link's twist counts.
+        Which link's twist counts is for the hinge of elbow and knee to say, which must bend an unsplit limb about its own axis. A limb bone
+        that a rig splits for skinning turns about its length along the way. Above the hinge the last link counts: the hinge hangs on it
+        (Daz: ``shldrBend`` has none of the twist, ``shldrTwist`` all). Below it the first link does: it is what the hinge turns, while what
+        the links after it add goes with hand and foot, which have their own turn. A spine ends at the chest, so its last link counts.
         """
         offsets = self._plan.chord_offsets(bone)
         now = sum((quat.rotate(self.global_rotation(j), v) for j, v in zip(bone.sources, offsets, strict=True)), np.zeros(3))
         then = sum((quat.rotate(self._plan.reference[j], v) for j, v in zip(bone.sources, offsets, strict=True)), np.zeros(3))
-        delta = self._delta(bone.sources[-1 if bone.row.role in CHAIN_ROLES else 0])
+        delta = self._delta(bone.sources[0 if bone.row.role.endswith(_BELOW_HINGE) else -1])
         return quat.mul(quat.between(quat.rotate(delta, np.asarray(then)), np.asarray(now)), delta)
