@@ -284,7 +284,7 @@ def _add_record(verbs: argparse._SubParsersAction[_Parser]) -> None:
     )
     p.add_argument("--group", metavar="ADDRESS", help="a multicast group to join")
     p.add_argument("--transport", choices=("udp", "tcp", "tcp-server"), help="tcp connects to a server, tcp-server waits for senders")
-    p.add_argument("--connect", metavar="HOST", help="the server to connect to by TCP")
+    p.add_argument("--connect", metavar="HOST", help="the server to connect to by TCP; with natnet the computer that runs Motive")
     p.add_argument(
         "--relay", type=_address, nargs="+", default=[], metavar="HOST:PORT", help="send every datagram on to these addresses, as it came"
     )

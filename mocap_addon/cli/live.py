@@ -145,17 +145,25 @@ def _recorded_lines(r: dict[str, Any]) -> list[str]:
 
 def _sources(options: argparse.Namespace) -> list[Source]:
     from ..stream import protocols
+    from ..stream.greetings import greeted
     from ..stream.supervisor import Source, StreamError
 
     decoder = None if options.protocol == "auto" else protocols.decoder(options.protocol)
     ports = options.port or ([decoder.default_port] if decoder else [])
     if not ports:
         raise StreamError("Name the port to listen on, or the protocol whose usual port it is.")
-    transport = options.transport or ("tcp" if options.connect else decoder.transports[0] if decoder else "udp")
+    transport = options.transport or _usual(decoder, options.connect)
     if transport == "tcp" and not options.connect:
         options.connect = "127.0.0.1"
     host = options.connect if transport == "tcp" else options.interface
-    return [Source(p, transport, host, options.group, decoder.name if decoder else None) for p in ports]
+    sources = [Source(p, transport, host, options.group, decoder.name if decoder else None) for p in ports]
+    return [greeted(s, options.connect) for s in sources]
+
+
+def _usual(decoder: Decoder | None, connect: str | None) -> str:
+    if decoder is None:
+        return "tcp" if connect else "udp"
+    return "tcp" if connect and "tcp" in decoder.transports else decoder.transports[0]
 
 
 def _check_addresses(addresses: Sequence[tuple[str, int]], network: bool) -> None:

@@ -105,7 +105,7 @@ class Feed:
                 return
         assert slot.state is not None
         if packet.transport == "tcp":
-            if packet.start:
+            if packet.start or packet.hole:
                 slot.state.remainder = b""
             for message in slot.decoder.messages(packet.data, slot.state):
                 self._message(slot, message, arrival)

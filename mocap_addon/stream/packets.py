@@ -19,6 +19,7 @@ _VLANS = frozenset({0x8100, 0x88A8, 0x9100, 0x9200})
 _TCP, _UDP, _FRAGMENT = 6, 17, 44
 _EXTENSIONS = frozenset({0, 43, 60, 51, 135})
 _MOST_FRAGMENTED, _FRAGMENT_SECONDS = 64, 30
+_GOES_ON, _BEGINS, _HOLE = 0, 1, 2
 _MOST_WAITING, _WAIT_NANOSECONDS = 256, 2_000_000_000
 
 _IP4 = struct.Struct(">BBHHHBBH4s4s")
@@ -29,7 +30,7 @@ _TCP_HEAD = struct.Struct(">HHIIBB")
 class Packet(NamedTuple):
     """A datagram, or the next bytes of a TCP stream.
 
-    ``time`` is nanoseconds since 1970; ``start`` tells that a connection begins, or goes on after bytes that were not captured.
+    ``time`` is nanoseconds since 1970; ``start``: a connection begins here; ``hole``: it goes on after bytes that were not captured.
     """
 
     time: int
@@ -38,6 +39,7 @@ class Packet(NamedTuple):
     target: Address
     data: bytes
     start: bool = False
+    hole: bool = False
 
 
 @dataclass
@@ -126,7 +128,7 @@ class Dissector:
                 stream = self._streams[ends] = _Stream()
             chunks, lost = stream.add(time, number, flags, data[start + 4 * (offset >> 4) : end])
             self.counts.lost += lost
-            return [Packet(t, "tcp", *ends, chunk, begins) for t, chunk, begins in chunks]
+            return [Packet(t, "tcp", *ends, chunk, mark == _BEGINS, mark == _HOLE) for t, chunk, mark in chunks]
         self.counts.other += 1
         return []
 
@@ -208,19 +210,19 @@ class _Stream:
 
     def __init__(self) -> None:
         self.next = -1
-        self.begins = True
+        self.mark = _BEGINS
         self.waiting: dict[int, tuple[int, bytes]] = {}
 
-    def add(self, time: int, number: int, flags: int, data: bytes) -> tuple[list[tuple[int, bytes, bool]], int]:
-        """The chunks that are in order now, each with its time and whether the stream begins there; and how many holes were given up."""
+    def add(self, time: int, number: int, flags: int, data: bytes) -> tuple[list[tuple[int, bytes, int]], int]:
+        """The chunks that are in order now, each with its time and a mark (begins, after a hole); and how many holes were given up."""
         if flags & 0x02:  # SYN
             fresh = self.next < 0 or number + 1 & 0xFFFFFFFF != self.next
             self.next = number + 1 & 0xFFFFFFFF
             if fresh:
-                self.begins = True
+                self.mark = _BEGINS
                 self.waiting.clear()
             return [], 0
-        out: list[tuple[int, bytes, bool]] = []
+        out: list[tuple[int, bytes, int]] = []
         if not data:
             return out, 0
         if self.next < 0:
@@ -237,14 +239,14 @@ class _Stream:
             if len(self.waiting) < _MOST_WAITING and time - oldest < _WAIT_NANOSECONDS:
                 break
             self.next = min(self.waiting, key=lambda n: (n - self.next) & 0xFFFFFFFF)
-            self.begins, lost = True, lost + 1
+            self.mark, lost = _HOLE, lost + 1
         return out, lost
 
     def _late(self, number: int) -> tuple[int, int, bytes]:
         time, data = self.waiting.pop(number)
         return time, number, data
 
-    def _take(self, time: int, number: int, data: bytes, out: list[tuple[int, bytes, bool]]) -> None:
+    def _take(self, time: int, number: int, data: bytes, out: list[tuple[int, bytes, int]]) -> None:
         behind = (self.next - number) & 0xFFFFFFFF
         if behind >= 0x80000000:  # before its time
             self.waiting[number] = max(self.waiting.get(number, (time, b"")), (time, data), key=lambda held: len(held[1]))
@@ -252,5 +254,5 @@ class _Stream:
         fresh = data[behind:]
         if fresh:
             self.next = (self.next + len(fresh)) & 0xFFFFFFFF
-            out.append((time, fresh, self.begins))
-            self.begins = False
+            out.append((time, fresh, self.mark))
+            self.mark = _GOES_ON

@@ -90,12 +90,22 @@ class TcpStream:
         self.ends = (local, peer)
         self.next = [1000, 2000]  # the next sequence number of local and peer
         self.count = 0
+        self.first = b""
+        """The first bytes that were received: names and descriptions, which a recording that begins later needs too."""
+        self._shaken: list[bytes] = []
 
     def begin(self, stamp: int, *, by_peer: bool) -> list[bytes]:
         """The handshake."""
         a, b = (1, 0) if by_peer else (0, 1)
-        out = [self._segment(stamp, a, SYN), self._segment(stamp, b, SYN | ACK)]
-        return [*out, self._segment(stamp, a, ACK)]
+        self._shaken = [self._segment(stamp, a, SYN), self._segment(stamp, b, SYN | ACK), self._segment(stamp, a, ACK)]
+        return self._shaken
+
+    def again(self, stamp: int) -> list[bytes]:
+        """How the connection began, for a file that begins now: handshake and first bytes under their own sequence numbers."""
+        kept, self.next = self.next, [1001, 2001]
+        out = [*self._shaken, *self.data(stamp, self.first)]
+        self.next = kept
+        return out
 
     def data(self, stamp: int, data: bytes, *, sent: bool = False) -> list[bytes]:
         """What was received (or ``sent``), in segments that fit into IP packets."""
@@ -204,7 +214,8 @@ class Store:
             try:
                 {"record": self._record, "stop": self._stop}[name](words)
             except OSError as error:
-                self.emit({"event": "refused", "do": name, "error": "disk", "detail": error.strerror or str(error), **words})
+                detail = error.strerror or str(error)
+                self.emit({"event": "refused", "do": name, "error": "disk", "detail": detail, "path": str(words.get("path", ""))})
         now = time.monotonic()
         if now - self._checked > 0.5:
             self._checked = now
@@ -285,7 +296,7 @@ class Store:
             self.emit({"event": "refused", "do": "record", "error": "exists", "path": path})
             return
         preroll = float(words.get("preroll", 0.0))
-        start = HEADER + (self._earlier(time.time_ns() - int(preroll * 1e9)) if preroll > 0.0 else b"")
+        start = HEADER + words.get("began", b"") + (self._earlier(time.time_ns() - int(preroll * 1e9)) if preroll > 0.0 else b"")
         self._switch(path, start)
         self.recording = path
         self.emit({"event": "recording", "path": path, "offset": len(start), "time": time.time_ns()})
@@ -608,6 +619,8 @@ class Link:
         self.last = time.time_ns()
         stream = self.sockets[sock]
         if stream is not None:
+            if len(stream.first) < 1 << 14:
+                stream.first += data[: (1 << 14) - len(stream.first)]
             self.receiver.store.put(stream.data(self.last, data))
 
     def _gone(self, sock: socket.socket, error: str, detail: str) -> None:
@@ -642,6 +655,11 @@ class Link:
                     sock.send(data)
                     if stream is not None:
                         self.receiver.store.put(stream.data(time.time_ns(), data, sent=True))
+
+    def greet_again(self) -> None:
+        """A recording begins: let a server without a connection tell once more what it tells only when asked."""
+        if self.transport == "udp":
+            self.next_hello = [0.0] * len(self.next_hello)
 
     def keep(self, now: float) -> None:
         """Once in a while: try again what failed, say hello, notice an interface that went away."""
@@ -738,8 +756,15 @@ class Receiver:
             return False
         if do == "relays":
             self.set_relays(words.get("to", ()))
-        elif do in ("record", "stop"):
-            self.store.command(str(do), {k: v for k, v in words.items() if k != "do"})
+        elif do == "stop":
+            self.store.command("stop", {"reason": words.get("reason", "asked")})
+        elif do == "record":
+            began: list[bytes] = []
+            for link in self.links:
+                link.greet_again()
+                for stream in link.sockets.values():
+                    began += stream.again(time.time_ns()) if stream is not None else []
+            self.store.command("record", {"path": words["path"], "preroll": words.get("preroll", 0.0), "began": b"".join(began)})
         return True
 
     def pump(self, timeout: float = 0.0) -> None:
