@@ -30,8 +30,8 @@ class Row:
         ``copy``: one joint. ``blend``: two neighbouring links of a chain. ``chord``: every link of the chain, from the body outwards.
     rule : "copy", "blend" or "chord"
         ``copy``: the target turns away from its reference pose as the source does from its own. ``blend``: as the slerp of the two links
-        does. ``chord``: one target bone for several links: it aims along the chain's chord, with the last link's twist (in a limb: the
-        first's).
+        does. ``chord``: one target bone for several links: it aims along the chain's chord, with the last link's twist (below elbow and
+        knee: the first's).
     blend : float
         Share (0..1) of the second link in ``blend``.
     correction : (float, float, float)

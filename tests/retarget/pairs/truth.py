@@ -7,7 +7,8 @@ A target's joint that has its own link in the source has the target's own versio
 * of a chain with other links than the source's, one link aims along the source's chord with the last link's twist, several take the slerp
   of the two source links whose middles (by length along the chain) lie round their own; turns are counted from each body's own rest, which
   shows only where fingers of other counts are curled at rest;
-* a limb bone that the source splits takes the chord with the first link's twist; one that the target splits turns at its first link.
+* a limb bone that the source splits takes the chord, above elbow and knee with the last link's twist (the hinge hangs on it), below them
+  with the first's (the hinge turns it); one that the target splits turns at its first link.
 
 Turns are away from the T-pose, ``(F, J, 3, 3)``, so that the target's global rotations are ``turns @ frames``.
 """
@@ -90,7 +91,7 @@ def _limb(role: str, follows: str, source: Body, target: Body) -> dict[int, np.n
     places = [source.places[j] for j in (*links, tip)]
     if all(source.links[s].motion is None for s in links[1:]) and source.links[bone].motion == target.links[own].motion:
         return {own: None}
-    return {own: _chord(source.turns[:, links], [b - a for a, b in pairwise(places)], 0)}
+    return {own: _chord(source.turns[:, links], [b - a for a, b in pairwise(places)], -1 if "Upper" in role else 0)}
 
 
 def _vectors(body: Body, role: str) -> list[np.ndarray]:
