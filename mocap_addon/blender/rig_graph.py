@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..motion import kinematics, quat
-from ..motion.errors import MocapError, RigError
+from ..motion.errors import RigError
+from ..motion.steps import Progress, Steps, run
 from . import compat
 from .playing import Playing
 from .rig_curves import Channels, at_rest
 from .rig_world import Body, RigMotion
 
 Array = NDArray[np.float64]
-Progress = Callable[[float], bool | None]
 
 _BLOCK = 1000
 """Frames whose matrices stand in memory at once."""
@@ -36,15 +36,13 @@ _OBJECT = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_a
 _OBJECT = (*_OBJECT, "delta_location", "delta_rotation_euler", "delta_rotation_quaternion", "delta_scale")
 
 
-def read(chosen: Playing, body: Body, frames: Array, progress: Progress | None = None) -> RigMotion:
-    """The motion at scene frames ``(F,)``.
+def steps(chosen: Playing, body: Body, frames: Array) -> Steps[RigMotion]:
+    """The motion at scene frames ``(F,)``, a frame a step.
 
     Raises
     ------
     RigError
         The rig cannot be evaluated as asked (in Edit Mode, another action on a linked rig).
-    MocapError
-        ``progress`` said False.
     """
     obj = chosen.obj
     if obj.data.is_editmode:
@@ -62,8 +60,7 @@ def read(chosen: Playing, body: Body, frames: Array, progress: Progress | None =
             flat = np.empty((len(frames[part]), 16 * len(place)), dtype=np.float32)
             for i, frame in enumerate(frames[part]):
                 world[start + i] = at(float(frame), flat[i])
-                if progress is not None and progress((start + i + 1) / len(frames)) is False:
-                    raise MocapError(f'Reading "{obj.name}" was cancelled.')
+                yield (start + i + 1) / len(frames)
             # foreach_get gives columns one after another, so each 4x4 block is transposed
             pose = flat.reshape(len(flat), -1, 4, 4).transpose(0, 1, 3, 2)[:, order].astype(np.float64)
             linear = pose[..., :3, :3]
@@ -102,6 +99,11 @@ def present(obj: bpy.types.Object, body: Body) -> RigMotion:
     turned = quat.from_matrix(_rotation_part(linear, np.linalg.norm(linear, axis=-2)))
     rotations, translations = kinematics.inverse(turned, pose[..., :3, 3], body.skeleton.parents)
     return RigMotion(rotations, translations, np.array(seen.matrix_world, dtype=np.float64)[None])
+
+
+def read(chosen: Playing, body: Body, frames: Array, progress: Progress | None = None) -> RigMotion:
+    """:func:`steps` in one go; :class:`MocapError` when ``progress`` says False."""
+    return run(steps(chosen, body, frames), progress, f'Reading "{chosen.obj.name}" was cancelled.')
 
 
 def _rotation_part(linear: Array, lengths: Array) -> Array:

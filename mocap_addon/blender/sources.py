@@ -8,7 +8,6 @@ scene of its own, see :mod:`.rig_graph`; the open scene stays on its frame.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
@@ -19,13 +18,13 @@ from numpy.typing import NDArray
 
 from ..motion import quat
 from ..motion.errors import RigError
+from ..motion.steps import Progress, Steps, run
 from ..motion.take import Take
 from . import morph_keys, playing, rig_curves, rig_graph, rig_world, scenes, time_code_keys
 from .playing import Playing, check
 
 Array = NDArray[np.float64]
 Method = Literal["auto", "curves", "depsgraph"]
-Progress = Callable[[float], bool | None]
 
 
 @dataclass(frozen=True)
@@ -120,13 +119,27 @@ def read_rig(
     RigError
         Nothing moves the rig, or there is no such action or slot.
     """
+    work = read_steps(obj, action=action, slot=slot, frame_range=frame_range, scene=scene, method=method)
+    return run(work, progress, f'Reading "{obj.name}" was cancelled.')
+
+
+def read_steps(
+    obj: bpy.types.Object,
+    *,
+    action: bpy.types.Action | str | None = None,
+    slot: str | None = None,
+    frame_range: tuple[float, float] | None = None,
+    scene: bpy.types.Scene | None = None,
+    method: Method = "auto",
+) -> Steps[Take]:
+    """:func:`read_rig`, a frame a step where Blender evaluates the rig."""
     scene = scene or bpy.context.scene
     chosen = playing.choose(obj, action, slot)
     first, last = frame_range or chosen.frame_range() or (scene.frame_start, scene.frame_end)
     if last < first or not np.isfinite(last - first):
         raise RigError(f"The frame range {first:g} to {last:g} is empty; give the first frame before the last.")
     frames = np.arange(np.floor(first + 1e-4), np.ceil(last - 1e-4) + 1.0)
-    take = sample(chosen, frames, scenes.scene_rate(scene), scene=scene, method=method, progress=progress)
+    take = yield from sample_steps(chosen, frames, scenes.scene_rate(scene), scene=scene, method=method)
     asked = {"action": action is not None, "range": frame_range is not None}
     return replace(take, facts={**take.facts, "asked": asked})
 
@@ -160,6 +173,20 @@ def sample(
     method: Method = "auto",
     progress: Progress | None = None,
 ) -> Take:
+    """:func:`sample_steps` in one go."""
+    work = sample_steps(chosen, frames, fps, scene=scene, rate=rate, method=method)
+    return run(work, progress, f'Reading "{chosen.obj.name}" was cancelled.')
+
+
+def sample_steps(
+    chosen: Playing,
+    frames: Array,
+    fps: Fraction,
+    *,
+    scene: bpy.types.Scene,
+    rate: Fraction | None = None,
+    method: Method = "auto",
+) -> Steps[Take]:
     """What ``chosen`` does at scene frames ``(F,)`` of a scene at ``fps``; ``rate`` is the frames' own where they are no whole ones."""
     obj = chosen.obj
     if obj.mode == "EDIT":
@@ -169,7 +196,7 @@ def sample(
     if method == "curves" and why:
         raise RigError(f'The motion of "{obj.name}" is not made by keys alone ({", ".join(why)}); let Blender evaluate it.')
     by_keys = method != "depsgraph" and not why
-    motion = rig_curves.read(chosen, body, frames) if by_keys else rig_graph.read(chosen, body, frames, progress)
+    motion = rig_curves.read(chosen, body, frames) if by_keys else (yield from rig_graph.steps(chosen, body, frames))
     folded = rig_world.fold(obj, body, motion, float(scene.unit_settings.scale_length), frames)
     if not (np.isfinite(folded.rotations.sum()) and np.isfinite(folded.translations.sum())):
         raise RigError(f'The motion of "{obj.name}" is not a number somewhere; check the values of its curves.')

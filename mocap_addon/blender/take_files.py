@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from ..formats import ReadOptions, orientation
 from ..motion import grid, quat, timeline
 from ..motion.errors import FileError, MocapError
+from ..motion.steps import Steps
 from ..motion.take import Take
 from . import characters, curves, playing, scenes, sources
 from .playing import Playing
 
 Array = NDArray[np.float64]
-Progress = Callable[[float], bool | None]
 
 _SAYS_NOTHING = re.compile(r"(?i)(mixamo\.com|take[ _]?\d*|unreal take|scene|default|action|animation|(anim|base)[a-z]*layer.*|layer ?\d*)")
 """Names that programs give every animation."""
@@ -37,7 +37,7 @@ _NEAR = 1e-2
 """Frames: how far a key of an FBX file may lie beside a frame that is meant."""
 
 
-def read_fbx(path: Path, options: ReadOptions | None = None, progress: Progress | None = None) -> list[Take]:
+def fbx_steps(path: Path, options: ReadOptions | None = None) -> Steps[list[Take]]:
     """Every animation stack of every skeleton of an FBX file.
 
     Raises
@@ -53,11 +53,12 @@ def read_fbx(path: Path, options: ReadOptions | None = None, progress: Progress 
         if len(names) == 1 and _SAYS_NOTHING.fullmatch(names[0]):
             names = [path.stem]
         notes = () if any(_is_skinned(mesh) for mesh in new(bpy.data.objects)) else (_NO_SKIN,)
-        takes = [replace(take, notes=(*take.notes, *notes)) for take in _sampled(path, found, names, progress, trust_keys=True)]
+        sampled = yield from _sampled(path, found, names, trust_keys=True)
+        takes = [replace(take, notes=(*take.notes, *notes)) for take in sampled]
     return _as_asked(takes, options or ReadOptions())
 
 
-def read_blend(path: Path, options: ReadOptions | None = None, progress: Progress | None = None) -> list[Take]:
+def blend_steps(path: Path, options: ReadOptions | None = None) -> Steps[list[Take]]:
     """What every armature of a Blender file plays through NLA strips, and every action made for it.
 
     Raises
@@ -73,7 +74,7 @@ def read_blend(path: Path, options: ReadOptions | None = None, progress: Progres
             scene = next(iter(one.obj.users_scene), default)
             found.append((one, scenes.scene_rate(scene), scene))
         names = [one.name if one.strips or one.action is None else named.get(one.action, one.name) for one, _fps, _scene in found]
-        takes = _sampled(path, found, names, progress, trust_keys=False)
+        takes = yield from _sampled(path, found, names, trust_keys=False)
     return _as_asked(takes, options or ReadOptions())
 
 
@@ -185,18 +186,16 @@ def _sampled(
     path: Path,
     found: list[tuple[Playing, Fraction, bpy.types.Scene]],
     names: list[str],
-    progress: Progress | None,
     *,
     trust_keys: bool,
-) -> list[Take]:
+) -> Steps[list[Take]]:
     if not found:
         raise FileError("No animation in this file moves a skeleton.", path)
     several = len({one.obj for one, _fps, _scene in found}) > 1
     takes: list[Take] = []
     for k, ((one, fps, scene), name) in enumerate(zip(found, names, strict=True)):
         frames, rate, notes = _samples(one, fps, scene, trust_keys=trust_keys)
-        step = None if progress is None else _part(progress, k, len(found))
-        take = sources.sample(one, frames, fps, scene=scene, rate=rate, progress=step)
+        take = yield from _part(sources.sample_steps(one, frames, fps, scene=scene, rate=rate), k, len(found))
         kind = "FBX" if trust_keys else "Blender"
         called = f"{name} {one.obj.name}" if several and names.count(name) > 1 else name
         takes.append(replace(take, name=called, notes=(*take.notes, *notes), facts={**take.facts, "format": kind}))
@@ -215,8 +214,15 @@ def _samples(one: Playing, fps: Fraction, scene: bpy.types.Scene, *, trust_keys:
     return np.arange(np.floor(first + _NEAR), np.ceil(last - _NEAR) + 1.0), fps, []
 
 
-def _part(progress: Progress, k: int, count: int) -> Progress:
-    return lambda share: progress((k + share) / count)
+def _part(steps: Steps[Take], k: int, count: int) -> Steps[Take]:
+    """One of ``count`` works that follow on each other."""
+    try:
+        while True:
+            yield (k + next(steps)) / count
+    except StopIteration as end:
+        return end.value
+    finally:
+        steps.close()
 
 
 def _as_asked(takes: list[Take], options: ReadOptions) -> list[Take]:

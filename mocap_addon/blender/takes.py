@@ -10,10 +10,9 @@ from pathlib import Path
 from .. import formats
 from ..formats import ReadOptions
 from ..motion.errors import FileError
+from ..motion.steps import Progress, Steps, run
 from ..motion.take import Take
 from . import take_files
-
-Progress = Callable[[float], bool | None]
 
 EXTENSIONS: tuple[str, ...] = (*(e for kind in formats.FORMATS if kind.reader for e in kind.extensions), ".fbx", ".blend")
 """Endings of the files that takes are read from, with the dot."""
@@ -44,15 +43,22 @@ def read_takes(path: str | Path, options: ReadOptions | None = None, progress: P
     MocapError
         One plain sentence. Nothing of the file stays behind.
     """
+    return run(read_steps(path, options), progress, f"Reading {Path(path).name} was cancelled.")
+
+
+def read_steps(path: str | Path, options: ReadOptions | None = None) -> Steps[list[Take]]:
+    """:func:`read_takes` step by step, as far as the kind of file allows."""
     path = Path(path)
     reader = _reader(path)
     if reader is None:
-        return formats.read(path, options, progress)
+        kind = formats.recognise(path)
+        return formats.read(path, options) if kind.steps is None else (yield from formats.read_steps(path, options))
     source = formats.origin(path, options)
-    return [replace(take, facts={**take.facts, **source}) for take in reader(path.absolute(), options, progress)]
+    takes = yield from reader(path.absolute(), options)
+    return [replace(take, facts={**take.facts, **source}) for take in takes]
 
 
-def _reader(path: Path) -> Callable[[Path, ReadOptions | None, Progress | None], list[Take]] | None:
+def _reader(path: Path) -> Callable[[Path, ReadOptions | None], Steps[list[Take]]] | None:
     """Blender's part by content, and by name where the content is packed; None for the rest."""
     try:
         with path.open("rb") as file:
@@ -60,7 +66,7 @@ def _reader(path: Path) -> Callable[[Path, ReadOptions | None, Progress | None],
     except OSError as error:
         raise FileError(f"The file cannot be opened ({error.strerror or error}).", path) from None
     if head.startswith(_FBX):
-        return take_files.read_fbx
+        return take_files.fbx_steps
     if head.startswith(_BLEND) or (head.startswith(_PACKED_BLEND) and path.suffix.lower().startswith(".blend")):
-        return take_files.read_blend
+        return take_files.blend_steps
     return None

@@ -11,6 +11,6 @@ and the rest pose face, or None) and ``heading_deg`` (the first frame's, to the 
 from __future__ import annotations
 
 from .options import Axis, ReadOptions
-from .registry import FORMATS, Format, content_hash, origin, read, recognise, write
+from .registry import FORMATS, Format, content_hash, origin, read, read_steps, recognise, write
 
-__all__ = ["FORMATS", "Axis", "Format", "ReadOptions", "content_hash", "origin", "read", "recognise", "write"]
+__all__ = ["FORMATS", "Axis", "Format", "ReadOptions", "content_hash", "origin", "read", "read_steps", "recognise", "write"]

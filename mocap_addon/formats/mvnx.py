@@ -10,10 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..motion.errors import FileError
+from ..motion.steps import Progress, Steps, run
 from ..motion.take import Take
 from . import orientation
 from .mvnx_build import TakeBuilder
-from .mvnx_scan import Progress, Scanner
+from .mvnx_scan import Scanner
 from .mvnx_xml import Subject
 from .options import ReadOptions
 
@@ -43,6 +44,11 @@ def read(path: str | Path, options: ReadOptions | None = None, progress: Progres
     MocapError
         Reading was cancelled.
     """
+    return run(steps(path, options), progress, f"Reading {Path(path).name} was cancelled.")
+
+
+def steps(path: str | Path, options: ReadOptions | None = None) -> Steps[list[Take]]:
+    """:func:`read`, a megabyte a step."""
     path = Path(path)
     builders: list[TakeBuilder] = []
 
@@ -50,8 +56,8 @@ def read(path: str | Path, options: ReadOptions | None = None, progress: Progres
         builders.append(TakeBuilder(subject))
         return builders[-1]
 
-    scanner = Scanner(path, begin, progress)
-    scanner.run()
+    scanner = Scanner(path, begin)
+    yield from scanner.steps()
     return _takes(path, builders, scanner, options)
 
 

@@ -11,12 +11,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..motion.errors import FileError, MocapError
+from ..motion.errors import FileError
+from ..motion.steps import Steps
 from . import numbers
 from .mvnx_xml import ROW_TAGS, BrokenXmlError, Parser, Row, Subject
 
 Array = NDArray[np.float64]
-Progress = Callable[[float], bool | None]
 
 _CHUNK = 1 << 20
 _ROWS = 512
@@ -78,14 +78,12 @@ class Scanner:
     path : path
     open_subject : callable
         Gives the :class:`Sink` for a subject whose frames begin.
-    progress : callable, optional
-        Called with the share that is done (0..1); returning False cancels with a :class:`MocapError`.
     """
 
-    def __init__(self, path: Path, open_subject: Callable[[Subject], Sink], progress: Progress | None) -> None:
+    def __init__(self, path: Path, open_subject: Callable[[Subject], Sink]) -> None:
         self.path = path
         self.notes: list[str] = []
-        self._open_subject, self._progress = open_subject, progress
+        self._open_subject = open_subject
         self._parser = Parser(path, self._begin, self._take)
         self._sink: Sink | None = None
         self._subject: Subject | None = None
@@ -93,8 +91,8 @@ class Scanner:
         self._widths: dict[str, int] = {}
         self._frames = 0
 
-    def run(self) -> None:
-        """Read the file to its end."""
+    def steps(self) -> Steps[None]:
+        """Read the file to its end, a megabyte a step."""
         try:
             size = max(self.path.stat().st_size, 1)
             with self.path.open("rb", buffering=0) as file:
@@ -102,8 +100,7 @@ class Scanner:
                 while chunk := file.read(_CHUNK):
                     done += len(chunk)
                     self._parser.feed(chunk)
-                    if self._progress is not None and self._progress(min(done / size, 1.0)) is False:
-                        raise MocapError(f"Reading {self.path.name} was cancelled.")
+                    yield min(done / size, 1.0)
             self._finish()
         except PlacedError as error:
             raise FileError(str(error), self.path, self._line(error.offset)) from None

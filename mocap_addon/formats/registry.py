@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import cast
 
 from ..motion.errors import FileError
+from ..motion.steps import Progress, Steps
 from ..motion.take import Take
 from .options import ReadOptions
 
 _HEAD = 4096
-Progress = Callable[[float], bool | None]
 Reader = Callable[..., list[Take]]
 Writer = Callable[[Take, Path], None]
 
@@ -44,6 +44,8 @@ class Format:
         ``"module:function"`` in this package; None where the format is only written or only read.
     tells_progress : bool
         Whether the reader takes a ``progress`` function (formats whose files grow to gigabytes).
+    steps : str or None
+        The same as ``reader``, as a generator (:mod:`..motion.steps`), where there is one.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Format:
     reader: str | None
     writer: str | None
     tells_progress: bool = False
+    steps: str | None = None
 
     def read(self, path: str | Path, options: ReadOptions | None = None, progress: Progress | None = None) -> list[Take]:
         """The takes of a file of this format."""
@@ -100,7 +103,7 @@ def _is_capture(head: bytes) -> bool:
 
 FORMATS: tuple[Format, ...] = (
     Format("bvh", "BVH", (".bvh",), _is_bvh, "bvh_read:read", "bvh_write:write"),
-    Format("mvnx", "Xsens MVNX", (".mvnx",), _is_mvnx, "mvnx:read", None, tells_progress=True),
+    Format("mvnx", "Xsens MVNX", (".mvnx",), _is_mvnx, "mvnx:read", None, tells_progress=True, steps="mvnx:steps"),
     Format("gltf", "glTF", (".glb", ".gltf", ".vrma"), _is_gltf, "gltf_take:read", None),
     # Of the room behind this one: named here alone, and imported when a capture is opened.
     Format("capture", "capture", (".pcap", ".pcapng", ".cap"), _is_capture, ".stream.capture:read", None, tells_progress=True),
@@ -177,6 +180,16 @@ def read(path: str | Path, options: ReadOptions | None = None, progress: Progres
     found = recognise(path)
     source = origin(path, options)
     return [replace(take, facts={**take.facts, **source}) for take in found.read(path, options, progress)]
+
+
+def read_steps(path: str | Path, options: ReadOptions | None = None) -> Steps[list[Take]]:
+    """:func:`read` step by step, for formats that are read so; the others in one step."""
+    found = recognise(path)
+    if found.steps is None:
+        return read(path, options)
+    source = origin(path, options)
+    takes = yield from cast(Callable[..., Steps[list[Take]]], _load(found.steps))(Path(path), options)
+    return [replace(take, facts={**take.facts, **source}) for take in takes]
 
 
 def origin(path: str | Path, options: ReadOptions | None = None) -> dict[str, object]:

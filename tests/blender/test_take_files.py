@@ -299,7 +299,7 @@ def test_the_rest_goes_through_the_formats(tmp_path):
     disguised = tmp_path / "walk.fbx"
     disguised.write_bytes(make.WALK.read_bytes())
     assert read_takes(disguised)[0].facts["format"] == "BVH"
-    assert {".bvh", ".mvnx", ".glb", ".gltf", ".vrma", ".fbx", ".blend"} == set(EXTENSIONS)
+    assert {".bvh", ".mvnx", ".glb", ".gltf", ".vrma", ".fbx", ".blend"} <= set(EXTENSIONS)
 
 
 def test_options(files):
