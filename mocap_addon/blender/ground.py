@@ -92,19 +92,20 @@ class SceneGround:
 
     # --- asked by the core ----------------------------------------------------------------------------------------------------------
 
-    def cast(self, origins: Array, directions: Array, lengths: Array, times: Array, limit: int = 4) -> Hits:
+    def cast(self, origins: Array, directions: Array, lengths: Array, times: Array, limit: int = 4, enough: Array | None = None) -> Hits:
         """See :class:`..feet.ground.Ground`."""
         start, reach = origins / self._unit, lengths / self._unit
+        enough = None if enough is None else enough / self._unit
         found: list[tuple[Met, Indices]] = []
         if self._still is not None:
-            met = self._still.shoot(start, directions, reach, limit)
+            met = self._still.shoot(start, directions, reach, limit, enough)
             found.append((met, self._still_parts[met.part]))
         frames = self._first + times * self._rate
         for one in self._rigid:
-            met = self._into(one, start, directions, reach, frames, limit)
+            met = self._into(one, start, directions, reach, frames, limit, enough)
             found.append((met, np.full(len(met.ray), one.index, dtype=np.int64)))
         if self._restless is not None:
-            met = self._restless.shoot(start, directions, reach, frames, limit)
+            met = self._restless.shoot(start, directions, reach, frames, limit, enough)
             numbers = np.array([self._number[obj] for obj in self._restless.objects], dtype=np.int64)
             found.append((met, numbers[met.part]))
         return _sorted(found, origins, directions, self._unit, limit)
@@ -145,14 +146,14 @@ class SceneGround:
             if surface is not None:
                 self._rigid.append(_Rigid(obj, surface, self._number[obj]))
 
-    def _into(self, one: _Rigid, origins: Array, directions: Array, lengths: Array, frames: Array, limit: int) -> Met:
+    def _into(self, one: _Rigid, origins: Array, directions: Array, lengths: Array, frames: Array, limit: int, enough: Array | None) -> Met:
         """Rays against a surface that moves as a whole."""
         world = self._world(one.carrier, frames)
         undo = np.linalg.inv(world)
         own = np.einsum("nij,nj->ni", undo[:, :3, :3], origins) + undo[:, :3, 3]
         along = np.einsum("nij,nj->ni", undo[:, :3, :3], directions)
         size = np.maximum(np.linalg.norm(along, axis=1), 1e-30)
-        met = one.surface.shoot(own, along / size[:, None], lengths * size, limit)
+        met = one.surface.shoot(own, along / size[:, None], lengths * size, limit, None if enough is None else enough * size)
         normal = np.einsum("nji,nj->ni", undo[met.ray if len(undo) > 1 else np.zeros_like(met.ray)][:, :3, :3], met.normal)
         normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-30)[:, None]
         return Met(met.ray, met.distance / size[met.ray], normal, met.part)

@@ -56,17 +56,19 @@ class Restless:
                 self._step(frame)
         return np.array([self._worlds[number, frame] for frame in at.tolist()])[back]
 
-    def shoot(self, origins: Array, directions: Array, lengths: Array, frames: Array, limit: int) -> Met:
+    def shoot(self, origins: Array, directions: Array, lengths: Array, frames: Array, limit: int, enough: Array | None = None) -> Met:
         """As :meth:`.ground_trees.Solid.shoot`; ``part`` counts in ``objects``."""
         order = np.argsort(frames, kind="stable")
         edges = np.flatnonzero(np.diff(frames[order])) + 1
         found: list[Met] = []
         for rays in np.split(order, edges) if len(order) else ():
-            found += self._at_frame(float(frames[rays[0]]), rays, origins, directions, lengths, limit)
+            found += self._at_frame(float(frames[rays[0]]), rays, origins, directions, lengths, limit, enough)
         empty = Met(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, 3)), np.zeros(0, dtype=np.int64))
         return Met(*(np.concatenate([getattr(m, name) for m in (empty, *found)]) for name in ("ray", "distance", "normal", "part")))
 
-    def _at_frame(self, frame: float, rays: Indices, origins: Array, directions: Array, lengths: Array, limit: int) -> Iterator[Met]:
+    def _at_frame(
+        self, frame: float, rays: Indices, origins: Array, directions: Array, lengths: Array, limit: int, enough: Array | None
+    ) -> Iterator[Met]:
         graph = self._step(frame)
         o, d, length = origins[rays], directions[rays], lengths[rays]
         low = np.minimum(o, o + d * length[:, None]).min(axis=0)
@@ -82,7 +84,13 @@ class Restless:
             undo = np.linalg.inv(matrix)
             along = d @ undo[:3, :3].T
             size = np.maximum(np.linalg.norm(along, axis=1), 1e-30)
-            met = tree.shoot(o @ undo[:3, :3].T + undo[:3, 3], along / size[:, None], length * size, limit)
+            met = tree.shoot(
+                o @ undo[:3, :3].T + undo[:3, 3],
+                along / size[:, None],
+                length * size,
+                limit,
+                None if enough is None else enough[rays] * size,
+            )
             normal = met.normal @ undo[:3, :3]
             normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-30)[:, None]
             yield Met(rays[met.ray], met.distance / size[met.ray], normal, np.full(len(met.ray), number, dtype=np.int64))

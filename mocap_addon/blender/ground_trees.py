@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Triangles of evaluated objects, and trees over them that rays are cast into.
 
-A tree is built from a mesh of our own that exists only for that moment: :meth:`BVHTree.FromObject` reads its arrays in C, where
-``FromPolygons`` would want every triangle as a Python list (2 million of them weigh more than the tree). Vertices are stored relative to
+A large tree is built from a mesh of our own that exists only for that moment: :meth:`BVHTree.FromObject` reads its arrays in C, where
+``FromPolygons`` wants every triangle as a Python list (2 million of them weigh more than the tree). Vertices are stored relative to
 the middle of the surface, so that single precision is good far away from the origin too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import repeat
 
 import bpy
 import numpy as np
@@ -21,6 +22,12 @@ Indices = NDArray[np.int64]
 
 NEXT = 1e-4
 """Blender units that a ray goes on behind a hit, to find the next surface."""
+
+_FACING = 0.7
+"""Cosine: a surface that a ray meets so steeply can be stood on, if the ray comes from above."""
+
+_LISTED = 300_000
+"""Triangles up to which lists are quicker than a mesh, and light enough."""
 
 _CLOSED_AT_MOST = 400_000
 """Triangles: a larger surface is taken for open ground without counting its edges."""
@@ -103,25 +110,27 @@ class Solid:
             np.minimum(last, np.maximum(a, b), out=last)
         return np.flatnonzero(first <= last)
 
-    def shoot(self, origins: Array, directions: Array, lengths: Array, most: int) -> Met:
-        """Up to ``most`` surfaces along each ray ``(N,)``; directions of length one. The only calls into Blender are one a ray and hit."""
+    def shoot(self, origins: Array, directions: Array, lengths: Array, most: int, enough: Array | None = None) -> Met:
+        """Up to ``most`` surfaces along each ray ``(N,)``; directions of length one. The only calls into Blender are one a ray and hit.
+
+        ``enough`` as in :meth:`..feet.ground.Ground.cast`.
+        """
         rays = self.near(origins, directions, lengths)
         start, step, left = origins[rays] - self.origin, directions[rays], lengths[rays].astype(np.float64)
         gone = np.zeros(len(rays))
         found: list[tuple[Indices, Array, Indices]] = []
-        for _ in range(most):
+        for turn in range(most):
             if not len(rays):
                 break
-            cast = self.tree.ray_cast
-            asked = zip(start.tolist(), step.tolist(), left.tolist(), strict=True)
-            answers = [cast(point, along, far) for point, along, far in asked]
-            distance = np.array([answer[3] for answer in answers], dtype=np.float64)
-            met = np.flatnonzero(~np.isnan(distance))
-            triangle = np.fromiter((answers[i][2] for i in met.tolist()), dtype=np.int64, count=len(met))
-            distance = distance[met]
+            distance, triangle = _cast(self.tree, start, step, left)
+            met = np.flatnonzero(triangle >= 0)
+            distance, triangle = distance[met], triangle[met]
             found.append((rays[met], gone[met] + distance, triangle))
             further = distance + NEXT
             on = left[met] > further
+            if turn == 0 and enough is not None:
+                faces = np.einsum("ij,ij->i", self.normals[triangle].astype(np.float64), step[met]) < -_FACING
+                on &= ~(faces & (distance >= enough[rays[met]]))
             met, further = met[on], further[on]
             start = start[met] + step[met] * further[:, None]
             rays, step, gone, left = rays[met], step[met], gone[met] + further, left[met] - further
@@ -166,6 +175,28 @@ class Solid:
         return 1 if volume >= 0.0 else -1
 
 
+def _cast(tree: BVHTree, starts: Array, steps: Array, lengths: Array) -> tuple[Array, Indices]:
+    """First hit of every ray: distances ``(N,)`` and triangles ``(N,)``, -1 for none.
+
+    Answers are taken apart at once: thousands of them kept together set Python's garbage collector to work, which costs as much again.
+    """
+    distances: list[float] = []
+    hits: list[int] = []
+    cast, far, hit = tree.ray_cast, distances.append, hits.append
+    same = len(steps) > 0 and bool((steps == steps[0]).all())
+    along = repeat(tuple(steps[0].tolist())) if same else steps.tolist()
+    for start, step, length in zip(starts.tolist(), along, lengths.tolist(), strict=False):
+        answer = cast(start, step, length)
+        index = answer[2]
+        if index is None:
+            far(0.0)
+            hit(-1)
+        else:
+            far(answer[3])
+            hit(index)
+    return np.array(distances, dtype=np.float64), np.array(hits, dtype=np.int64)
+
+
 def solid(parts: list[Triangles], matrices: list[Array | None]) -> Solid | None:
     """One surface of several, each taken through its matrix ``(4, 4)`` first (None: as it is); None where nothing is left.
 
@@ -204,6 +235,8 @@ def _normals(surface: Triangles) -> Single:
 
 def _tree(surface: Triangles) -> BVHTree:
     """Blender's own tree over the triangles. What it is built from is gone afterwards."""
+    if len(surface.corners) <= _LISTED:
+        return BVHTree.FromPolygons(surface.vertices.tolist(), surface.corners.tolist(), all_triangles=True)
     mesh = bpy.data.meshes.new("Mocap")
     try:
         mesh.vertices.add(len(surface.vertices))

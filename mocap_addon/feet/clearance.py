@@ -21,7 +21,7 @@ SPREAD = 0.25
 def under(ground: Ground, points: Array, times: Array, settings: FeetSettings) -> Surface:
     """What lies nearest to the points ``(F, 2, 3, 3)``, of any slope; flat arrays over all of them."""
     flat = points.reshape(-1, 3)
-    hits = terrain.cast_down(ground, flat, np.repeat(times, 6), settings.trace_up, settings.trace_down, 4)
+    hits = terrain.cast_down(ground, flat, np.repeat(times, 6), settings.trace_up, settings.trace_down, 4, nearest=True)
     return terrain.nearest_to(hits, flat[:, 2], 0.05)
 
 

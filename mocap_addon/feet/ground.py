@@ -53,7 +53,7 @@ class Ground(Protocol):
         """A name an object; ``Hits.object`` counts in it."""
         ...
 
-    def cast(self, origins: Array, directions: Array, lengths: Array, times: Array, limit: int = 4) -> Hits:
+    def cast(self, origins: Array, directions: Array, lengths: Array, times: Array, limit: int = 4, enough: Array | None = None) -> Hits:
         """All surfaces that rays cross, at most ``limit`` a ray, nearest first.
 
         Parameters
@@ -68,6 +68,9 @@ class Ground(Protocol):
             Seconds of the take: where moving objects are.
         limit : int
             K of the result.
+        enough : (N,) array, optional
+            Metres: once a ray has met, first of all and at least this far along it, a surface that faces it, the others need not be looked
+            for. A foot above a floor does not ask what is under the floor.
         """
         ...
 
@@ -96,7 +99,7 @@ class Plane:
         """See :class:`Ground`."""
         return (self.name,)
 
-    def cast(self, origins: Array, directions: Array, lengths: Array, times: Array, limit: int = 4) -> Hits:
+    def cast(self, origins: Array, directions: Array, lengths: Array, times: Array, limit: int = 4, enough: Array | None = None) -> Hits:
         """See :class:`Ground`."""
         n = np.asarray(self.normal, dtype=np.float64)
         n = n / np.linalg.norm(n)
@@ -136,7 +139,7 @@ class HeightField:
         """See :class:`Ground`."""
         return (self.name,)
 
-    def cast(self, origins: Array, directions: Array, lengths: Array, times: Array, limit: int = 4) -> Hits:
+    def cast(self, origins: Array, directions: Array, lengths: Array, times: Array, limit: int = 4, enough: Array | None = None) -> Hits:
         """See :class:`Ground`."""
         upright = np.abs(directions[:, 2]) > 1.0 - 1e-12
         t = np.full(len(origins), np.inf)
@@ -216,7 +219,7 @@ class Boxes:
         """See :class:`Ground`."""
         return tuple(box.name for box in self.boxes)
 
-    def cast(self, origins: Array, directions: Array, lengths: Array, times: Array, limit: int = 4) -> Hits:
+    def cast(self, origins: Array, directions: Array, lengths: Array, times: Array, limit: int = 4, enough: Array | None = None) -> Hits:
         """See :class:`Ground`."""
         return nearest([self._one(i, origins, directions, lengths, times) for i in range(len(self.boxes))], len(origins), limit)
 
@@ -269,12 +272,12 @@ class Union:
         """See :class:`Ground`."""
         return tuple(name for part in self.parts for name in part.names)
 
-    def cast(self, origins: Array, directions: Array, lengths: Array, times: Array, limit: int = 4) -> Hits:
+    def cast(self, origins: Array, directions: Array, lengths: Array, times: Array, limit: int = 4, enough: Array | None = None) -> Hits:
         """See :class:`Ground`."""
         found: list[Hits] = []
         first = 0
         for part in self.parts:
-            hits = part.cast(origins, directions, lengths, times, limit)
+            hits = part.cast(origins, directions, lengths, times, limit, enough)
             found.append(Hits(hits.distance, hits.point, hits.normal, np.where(hits.object >= 0, hits.object + first, -1)))
             first += len(part.names)
         return nearest(found, len(origins), limit)

@@ -40,12 +40,13 @@ class Surface:
     object: Indices
 
 
-def cast_down(ground: Ground, points: Array, times: Array, up: float, down: float, limit: int = 6) -> Hits:
-    """Everything between ``up`` above and ``down`` below points ``(N, 3)``, from above."""
+def cast_down(ground: Ground, points: Array, times: Array, up: float, down: float, limit: int = 6, *, nearest: bool = False) -> Hits:
+    """Everything between ``up`` above and ``down`` below points ``(N, 3)``, from above; with ``nearest`` what is nearest to them will do."""
     origins = points + np.array([0.0, 0.0, up])
     directions = np.zeros_like(points)
     directions[:, 2] = -1.0
-    return ground.cast(origins, directions, np.full(len(points), up + down), times, limit)
+    enough = np.full(len(points), up) if nearest else None
+    return ground.cast(origins, directions, np.full(len(points), up + down), times, limit, enough)
 
 
 def standable(hits: Hits, steepest: float) -> Flags:

@@ -11,6 +11,7 @@ import pytest
 from mathutils import Matrix
 
 from mocap_addon.blender import ground as scene_grounds
+from mocap_addon.blender import ground_trees
 from mocap_addon.blender.ground_objects import ground_objects, in_collection, in_scene
 from mocap_addon.motion.errors import MocapError
 
@@ -92,6 +93,26 @@ def test_two_storeys_and_a_table_are_all_met_nearest_first():
     assert [ground.names[i] for i in hits.object[0]] == ["upper", "table", "table", "ground"]
     _, nearest = ask(objects, [(0.1, 0.3)], limit=1)
     assert nearest.distance.shape == (1, 1) and nearest.distance[0, 0] == pytest.approx(7.4, abs=1e-5)
+
+
+def test_enough_is_known_once_a_floor_below_the_foot_is_met():
+    objects = [sheet("ground"), sheet("upper", z=2.6), box("table", (-1, -1, 0.7), (1, 1, 0.75))]
+    with scene_grounds.scene_ground(objects) as ground:
+        origins, directions, lengths = down([(0.1, 0.3)] * 2)
+        hits = ground.cast(origins, directions, lengths, np.zeros(2), 4, np.array([5.0, 8.0]))
+    assert np.allclose(10.0 - hits.distance[0, :1], [2.6], atol=1e-5) and np.isinf(hits.distance[0, 1])
+    assert np.allclose(10.0 - hits.distance[1], [2.6, 0.75, 0.7, 0.0], atol=1e-5)  # its foot is below the upper storey
+
+
+def test_large_surfaces_are_built_another_way_with_the_same_hits(monkeypatch):
+    objects = [box("step", (-1, -1, 0), (1, 1, 0.17)), sheet("floor")]
+    _, one = ask(objects, [(0.2, 0.4), (3.0, 0.0)])
+    counts = [len(getattr(bpy.data, name)) for name in ("objects", "meshes", "scenes")]
+    monkeypatch.setattr(ground_trees, "_LISTED", 0)
+    _, other = ask(objects, [(0.2, 0.4), (3.0, 0.0)])
+    assert np.allclose(one.point, other.point, atol=1e-6) and np.array_equal(one.object, other.object)
+    assert np.allclose(one.normal, other.normal, atol=1e-6)
+    assert [len(getattr(bpy.data, name)) for name in ("objects", "meshes", "scenes")] == counts
 
 
 def test_metres_where_a_unit_is_something_else():
