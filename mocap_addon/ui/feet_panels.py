@@ -98,9 +98,9 @@ class MOCAP_PT_feet_report(_Sub, bpy.types.Panel):
 
     def draw(self, context: bpy.types.Context) -> None:
         report = feet_memory.report_of(playing(context)) or {}
-        rows = feet_report.rows(report)
-        if rows:
-            _table(self.layout, ("", "Before", "After"), rows)
+        for head, rows in (("", feet_report.rows(report)), ("Slid in Contact", feet_report.contact_rows(report))):
+            if rows:
+                _table(self.layout, (head, "Before", "After"), rows)
         for sentence in feet_report.sentences(report):
             paragraph(self.layout, context, sentence, "INFO")
 

@@ -1,28 +1,64 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A feet report as words in a table. No bpy, no state."""
+"""A feet report as words in tables. No bpy, no state."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+_UNITS = {"cm_s": "cm/s", "mm": "mm", "m": "m", "s": "s"}
+
+_FEWEST = 12
+"""Contacts that are listed."""
 
 
-def rows(report: Mapping[str, object]) -> list[tuple[str, str, str]]:
+def rows(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """What was measured, before and after."""
     before, after = report.get("before"), report.get("after")
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         return []
-    return [(_label(name), _number(before.get(name)), _number(value)) for name, value in after.items() if _number(value)]
+    return [(label(name), number(name, before.get(name)), number(name, value)) for name, value in after.items() if number(name, value)]
 
 
-def sentences(report: Mapping[str, object]) -> list[str]:
-    """Notes of the report."""
-    notes = report.get("notes")
-    return [str(note) for note in notes] if isinstance(notes, list | tuple) else []
+def contact_rows(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """One row a contact: where and when, how far the foot slid in the source, and how far it does now."""
+    contacts = report.get("contacts")
+    out: list[tuple[str, str, str]] = []
+    for one in list(contacts)[:_FEWEST] if isinstance(contacts, list | tuple) else ():
+        where = f" on {one['on']}" if one.get("on") else ""
+        what = f"{one['side'].title()} {one['start_s']:.2f} to {one['end_s']:.2f} s{where}"
+        after = f"{one['slid_mm']:.1f} mm" + ("" if one.get("reached", True) else ", out of reach")
+        out.append((what, f"{one['source_slid_mm']:.0f} mm", after))
+    return out
 
 
-def _label(name: str) -> str:
-    return name.replace("_", " ")
+def sentences(report: Mapping[str, Any]) -> list[str]:
+    """What the tables do not say."""
+    out: list[str] = []
+    pelvis = report.get("pelvis")
+    if isinstance(pelvis, Mapping):
+        low, high = pelvis.get("lowest_mm", 0.0), pelvis.get("highest_mm", 0.0)
+        out.append(f"The hips go {max(-low, 0.0) / 10.0:.1f} cm down and {max(high, 0.0) / 10.0:.1f} cm up at most.")
+    unreached = report.get("unreached_frames")
+    if unreached:
+        out.append(f"A foot is out of reach on {unreached} frames, by up to {report.get('unreached_mm', 0.0):.0f} mm.")
+    contacts = report.get("contacts")
+    if isinstance(contacts, list | tuple) and len(contacts) > _FEWEST:
+        out.append(f"{len(contacts) - _FEWEST} more contacts are not listed.")
+    return out
 
 
-def _number(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, int | float) and not isinstance(value, bool) else ""
+def label(name: str) -> str:
+    """``skate_max_cm_s`` -> ``Skate max``."""
+    words = name.removesuffix("_cm_s").removesuffix("_mm").replace("_", " ")
+    return words[:1].upper() + words[1:]
+
+
+def number(name: str, value: object) -> str:
+    """A figure with its unit; empty for what is none."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return ""
+    if name.endswith("_ratio"):
+        return f"{100.0 * value:.1f} %"
+    unit = next((unit for end, unit in _UNITS.items() if name.endswith(f"_{end}")), "")
+    return f"{value:.1f} {unit}".strip()
