@@ -51,8 +51,9 @@ def toe_joints(legs: Legs, ankle: Array, foot: Array) -> Array:
 
 
 def bake(
-    take: Take, feet: Feet, legs: Legs, pelvis: Array, ankle: Array, foot: Array, toe: Array, gate: Array, settings: FeetSettings
-) -> Baked:
+    take: Take, feet: Feet, legs: Legs, pelvis: Array, ankle: Array, foot: Array, toe: Array, normal: Array, gate: Array,
+    settings: FeetSettings,
+) -> Baked:  # fmt: skip
     """Solve the legs and express everything in the bones' own frames.
 
     Parameters
@@ -65,6 +66,8 @@ def bake(
         Offset of the hips, world, metres; gated already.
     ankle, foot, toe : (F, 2, 3), (F, 2, 4), (F, 2, 4) arrays
         Targets at full strength.
+    normal : (F, 2, 3) array
+        Of what each foot stands on.
     gate : (F, 2) array
         0: the leg as the source has it, carried by the hips.
     settings : FeetSettings
@@ -94,7 +97,7 @@ def bake(
         stacked[:, i] = _continuous_with(quat.normalize(q), take.local_rotations[:, joints[i]])
     moving, translations = _translations(take, feet, legs, pelvis, solved.stretch)
     joint = toe_joints(legs, solved.ankle, foot)
-    return Baked(tuple(joints), stacked, moving, translations, solved, foot, toe, joint, soles(feet, solved.ankle, foot, joint, toe))
+    return Baked(tuple(joints), stacked, moving, translations, solved, foot, toe, joint, soles(feet, solved.ankle, foot, joint, toe, normal))
 
 
 def _continuous_with(q: Array, source: Array) -> Array:

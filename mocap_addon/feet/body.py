@@ -54,7 +54,10 @@ class Leg:
     toe : int
         The joint at the ball; -1 where there is none.
     heel, ball : (3,) array
-        Points of the sole in the foot joint's frame, metres.
+        Points of the sole in the foot joint's frame, metres. Where there is a toe joint the ball really is what lies ``sole.ball_height``
+        under that joint, however the foot is turned: heels rise over toes that stay flat.
+    joint : (3,) array
+        The toe joint in the foot joint's frame; the ball where there is none.
     tip : (3,) array
         The sole's foremost point in the toe joint's frame (in the foot joint's, where there is no toe joint), metres.
     hinge : (3,) array
@@ -73,6 +76,7 @@ class Leg:
     toe: int
     heel: Array
     ball: Array
+    joint: Array
     tip: Array
     hinge: Array
     forward: Array
@@ -182,6 +186,7 @@ def _leg(skeleton: Skeleton, roles: RoleMap, side: str, hips: int, floor: float,
     return Leg(
         side, thigh, shin, foot, -1 if toe is None else toe,
         heel=quat.rotate(into, heel - ankle), ball=quat.rotate(into, ball - ankle),
+        joint=quat.rotate(into, (ball if toe is None else positions[toe]) - ankle),
         tip=quat.rotate(quat.inv(rotations[at_tip]), tip - positions[at_tip]),
         hinge=quat.rotate(quat.inv(rotations[thigh]), across),
         forward=quat.rotate(into, along / np.linalg.norm(along)), up=quat.rotate(into, plane_up), sole=measured,

@@ -21,6 +21,9 @@ from .settings import FeetSettings
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
+STILL = 0.04
+"""m/s: what stands still is no faster after the low pass."""
+
 
 @dataclass(frozen=True, eq=False)
 class Contacts:
@@ -108,7 +111,25 @@ def detect(
             parts[:, side, part] = signals.without_short(found, settings.shortest_contact, dt)
     if floor is None:
         _drop_raised(parts, soles, settings.enter_height * scale)
-    return summed(parts, has_toe, floor)
+    return _trimmed(summed(parts, has_toe, floor), v, soles, settings.leave_speed * scale)
+
+
+def _trimmed(found: Contacts, v: Array, soles: Array, fastest: float) -> Contacts:
+    """Without the first and last frames of a foot's contacts in which it is much faster than in the rest of them.
+
+    A foot that stands still in the middle has landed when it stands still, one that slides all the time when it slides.
+    """
+    held = found.held.copy()
+    low = soles[:, :, :2, 2].argmin(axis=2)
+    speed = np.take_along_axis(v, low[..., None], axis=2)[..., 0]
+    for side in range(2):
+        for a, b in zip(*(x.tolist() for x in signals.runs(found.held[:, side])), strict=True):
+            own = speed[a:b, side]
+            calm = np.flatnonzero(own <= np.clip(2.0 * np.median(own), STILL, fastest))
+            if len(calm):
+                held[a : a + calm[0], side] = False
+                held[a + calm[-1] + 1 : b, side] = False
+    return Contacts(found.parts, held, found.flat & held, found.floor)
 
 
 def summed(parts: Flags, has_toe: tuple[bool, bool], floor: float | None) -> Contacts:
@@ -150,7 +171,11 @@ def _drop_raised(parts: Flags, soles: Array, height: float) -> None:
 
 def obey(found: Contacts, gates: Gates, times: Array, has_toe: tuple[bool, bool]) -> Contacts:
     """Contacts as the gates will have them: the source's own, then locks, then what a person forces."""
+    if gates.contacts is None and gates.foot_lock is None and not gates.forces:
+        return found
     parts = found.parts.copy()
+    if gates.contacts is None:
+        parts &= found.held[..., None]
     if gates.contacts is not None:
         parts = gates.contacts.copy()
     for side in range(2):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..motion import quat
-from . import signals, terrain
+from . import contacts, signals, terrain
 from .body import Feet
 from .contacts import Contacts
 from .ground import Ground, Hits
@@ -33,6 +33,8 @@ SEARCH = 3.0
 """Metres above and below that are asked for at once; who climbs farther is asked for again."""
 SUPPORT = 0.35
 """Part of the sole that has to lie on a level."""
+SLOW_TURN = 0.1
+"""rad/s: a foot that turns faster than this is about to roll."""
 EVEN = 0.02
 """Metres: hits that close to one plane are one level."""
 HANGING = 0.25
@@ -116,7 +118,8 @@ def find_prints(
     side, start, end = _intervals(feet, soles, foot, times, found, under, ground, settings)
     middle = (start + end - 1) // 2
     space = np.full(len(side), -1, dtype=np.int64) if under is None else under[middle, side]
-    means = _means(feet, soles, foot, times, found, side, start, end, middle, space, ground, under is not None)
+    still = _stillness(soles, times, settings)
+    means = _means(feet, soles, foot, times, found, side, start, end, middle, space, ground, still)
     up_local, ahead_local = (np.stack([getattr(leg, name) for leg in feet.legs]) for name in ("up", "forward"))
     up = quat.rotate(means.rotation, up_local[side])
     up = np.where(means.flat[:, None], up, [0.0, 0.0, 1.0])
@@ -190,9 +193,16 @@ def _cut(start: int, end: int, parts: int, heading: Array, point: Array, free: i
     return out or [(start, end)]
 
 
+def _stillness(soles: Array, times: Array, settings: FeetSettings) -> Array:
+    """(F, 2): weights of frames in means; much larger where heel and ball stand still against each other: the foot does not roll."""
+    arm = soles[:, :, HEEL] - soles[:, :, BALL]
+    turning = contacts.speeds(arm, times, settings) / np.maximum(np.sqrt(dot(arm, arm)), 1e-3)
+    return 1.0 / (1.0 + (turning / SLOW_TURN) ** 2) ** 2
+
+
 def _means(
     feet: Feet, soles: Array, foot: Array, times: Array, found: Contacts, side: Indices, start: Indices, end: Indices,
-    middle: Indices, space: Indices, ground: Ground, moving: bool,
+    middle: Indices, space: Indices, ground: Ground, stillness: Array,
 ) -> _Means:  # fmt: skip
     """Where each contact's ball is and how its foot is turned, over its flat frames (else over those with the ball down, else over all)."""
     n = len(side)
@@ -205,7 +215,8 @@ def _means(
     is_flat, is_ball = found.flat[frame, s], found.parts[frame, s, BALL]
     flat = np.bincount(owner, is_flat, n) > 0
     balls = np.bincount(owner, is_ball, n) > 0
-    weight = np.where(flat[owner], is_flat, np.where(balls[owner], is_ball, True)).astype(np.float64)
+    weight = np.where(flat[owner], is_flat, np.where(balls[owner], is_ball, True)) * stillness[frame, s]
+    moving = bool(np.any(space >= 0))
     there = spaces_of(ground, space[owner], times[frame], moving)
     at_middle = spaces_of(ground, space, times[middle], moving)
     heel_only = (~balls & found.parts[middle, side, HEEL])[owner]

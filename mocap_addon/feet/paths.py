@@ -34,8 +34,12 @@ Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
-SOFTEST = 0.004
+SOFTEST = 0.002
 """Metres of height over which the point that is kept goes over from heel to ball."""
+ROLLING = float(np.radians(2.5))
+"""Radians that a flat foot pitches by at most; beyond it rolls."""
+SETTLING = 0.06
+"""Seconds next to rolling in which pitch is left alone; as long again until all of it is taken away."""
 UP_PART = 0.75
 """A foot that steps up has risen in this first part of its way, one that steps down falls in the last."""
 
@@ -118,7 +122,7 @@ class _Foot:
         flat = found.flat[:, side] & self.held
         turn = np.zeros((len(times), 3))
         turn[at] = quat.log(quat.mul(self.resting, quat.inv(base[at])))
-        self.foot = quat.mul(quat.exp(signals.fade(turn, flat, *ease)), base)
+        self.foot = quat.mul(quat.exp(self._wobble(turn, flat, at, ease)), base)
         shift = np.zeros((len(times), 3))
         shift[at] = self._kept(at) - base_ankle[at]
         self.ankle = base_ankle + signals.fade(shift, self.held, *ease)
@@ -128,7 +132,7 @@ class _Foot:
         bent = quat.mul(quat.inv(legs.foot[:, side]), legs.toe[:, side])
         self.toe = quat.mul(self.foot, bent)
         if self.leg.toe >= 0:
-            self._rest_toe(legs, side, found.parts[:, side, BALL] & self.held, at, ease)
+            self._rest_toe(found.parts[:, side, BALL] & self.held, at, ease)
         self.weight = signals.fade(self.held[:, None].astype(np.float64), self.held, *ease)[:, 0]
 
     def _carry(self, ground: Ground, prints: Prints, times: Array, at: Indices, moving: bool) -> None:
@@ -139,6 +143,24 @@ class _Foot:
         self.place = now.point_out(middle.point_in(prints.place)[which])
         self.resting = now.turn_out(middle.turn_in(prints.rotation)[which])
         self.up = now.direction_out(middle.direction_in(prints.normal)[which])
+
+    def _wobble(self, turn: Array, flat: Flags, at: Indices, ease: tuple[Array, float, float]) -> Array:
+        """Turns that make a flat foot lie still, from turns to its resting rotation.
+
+        Turning on the spot and tilting sideways are taken away wherever the foot is flat. Pitch is what a foot rolls by: it is taken
+        away only well inside the time in which it hardly pitches, so that rolling begins and ends where the source has it.
+        """
+        times = ease[0]
+        across = np.zeros_like(turn)
+        across[at] = cross(self.up, quat.rotate(self.resting, self.leg.forward))
+        pitch = dot(turn, across)
+        level = flat & (np.abs(pitch) < ROLLING)
+        before, after = signals.neighbours(~level)
+        since = np.where(before >= 0, times - times[np.maximum(before, 0)], np.inf)
+        until = np.where(after < len(times), times[np.minimum(after, len(times) - 1)] - times, np.inf)
+        inside = signals.ease((np.minimum(since, until) - SETTLING) / SETTLING)
+        rest = signals.fade(turn - across * pitch[:, None], flat, *ease)
+        return rest + across * (pitch * inside)[:, None]
 
     def _spread(self, values: Array, at: Indices) -> Array:
         """A value a footprint as values of frames; zero where none is."""
@@ -151,19 +173,23 @@ class _Foot:
         leg = self.leg
         points = [leg.heel, leg.ball] if leg.toe >= 0 else [leg.heel, leg.ball, leg.tip]
         arms = np.stack([quat.rotate(self.foot[at], p) for p in points], axis=1)
+        if leg.toe >= 0:
+            arms[:, 1] = quat.rotate(self.foot[at], leg.joint) - self.up * (leg.sole.ball_height or 0.0)
         heights = dot(arms, self.up[:, None])
         share = np.exp(-(heights - heights.min(axis=1, keepdims=True)) / SOFTEST)
         share = share / share.sum(axis=1, keepdims=True)
         kept = np.stack([self.place + quat.rotate(self.resting, p - leg.ball) for p in points], axis=1)
-        return ((kept - arms) * share[..., None]).sum(axis=1)
+        ankle = ((kept - arms) * share[..., None]).sum(axis=1)
+        above = dot(ankle - self.place, self.up) + heights.min(axis=1)
+        return ankle - self.up * above[:, None]
 
-    def _rest_toe(self, legs: Legs, side: int, down: Flags, at: Indices, ease: tuple[Array, float, float]) -> None:
+    def _rest_toe(self, down: Flags, at: Indices, ease: tuple[Array, float, float]) -> None:
         """Turn the toes about the ball so that their tip lies on the surface while the ball does."""
         axis = np.zeros((len(self.foot), 3))
         ahead = quat.rotate(self.foot, self.leg.forward)
         axis[:] = cross(self.normal, ahead)
         axis /= np.maximum(np.sqrt(dot(axis, axis)), 1e-9)[:, None]
-        joint = self.ankle + quat.rotate(self.foot, quat.rotate(quat.inv(legs.foot[:, side]), legs.ball[:, side] - legs.ankle[:, side]))
+        joint = self.ankle + quat.rotate(self.foot, self.leg.joint)
         arm = quat.rotate(self.toe, self.leg.tip)
         ground = np.zeros(len(axis))
         ground[at] = dot(self.place - joint[at], self.up)

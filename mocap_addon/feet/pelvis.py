@@ -2,10 +2,10 @@
 """One smooth path of the pelvis that leaves every planted foot within reach.
 
 For a planted leg with reach ``r``, hip ``h``, ankle target ``t`` and level distance ``l`` between them the pelvis may rise by at most
-``t.z - h.z + sqrt(r^2 - l^2)``, and by no less than the same with the leg's most bent length and the other root. The wish is the lower
-foot's rise (as ALS has it), smoothed widely. It is held inside the *narrowed* band (the lowest upper limit within ``w`` before and
-after, the highest lower one) and then smoothed with a kernel that is ``w`` wide to either side: a mean of values that all lie inside the
-band of this frame lies inside it. No iteration, no delay, nothing beyond ``w`` matters.
+``t.z - h.z + sqrt(r^2 - l^2)``, and by no less than the same with the leg's most bent length. The wish is the trend of the ground: a line
+from contact to contact, so that stairs are a ramp. Relative to it the offset is held inside the *narrowed* band (the lowest upper limit
+within ``w`` before and after, the highest lower one) and then smoothed with a kernel that is ``w`` wide to either side: a mean of values
+that all lie inside the band of this frame lies inside it. No iteration, no delay, nothing beyond ``w`` matters.
 """
 
 from __future__ import annotations
@@ -38,13 +38,30 @@ def band(legs: Legs, target: Array, held: Flags, settings: FeetSettings) -> tupl
     )
 
 
+def trend(rise: Array, held: Flags, times: Array, settle: float) -> Array:
+    """How the ground under the character goes up and down, (F,) metres: from the middle of one contact straight to the middle of the next.
+
+    Long contacts hold their level until ``settle`` seconds before their end. Where both feet say something, the lower one counts.
+    """
+    dt = signals.spacing(times)
+    level, known = np.full(len(times), np.inf), np.zeros(len(times), dtype=bool)
+    for side in range(2):
+        start, end = signals.runs(held[:, side])
+        inset = np.minimum(signals.half_width(settle, dt), (end - 1 - start) // 2)
+        inside = signals.filled(start + inset, end - inset, np.ones(len(start), dtype=bool), len(times))
+        level = np.where(inside, np.minimum(level, rise[:, side]), level)
+        known |= inside
+    if not np.any(known):
+        return np.zeros(len(times))
+    return signals.smooth_held(np.interp(times, times[known], level[known]), signals.bell(settle, dt))
+
+
 def offset(legs: Legs, target: Array, rise: Array, held: Flags, settings: FeetSettings) -> Array:
     """How far the pelvis goes up, (F,) metres."""
     dt = signals.spacing(legs.times)
-    low, high = band(legs, target, held, settings)
-    wish = rise.min(axis=1)
-    wide = signals.smooth_held(wish, signals.bell(2.0 * settings.pelvis_window, dt))
-    high = np.maximum(high, wide - settings.pelvis_limit)
+    ground = trend(rise, held, legs.times, settings.pelvis_window)
+    low, high = (limit - ground for limit in band(legs, target, held, settings))
+    high = np.maximum(high, -settings.pelvis_limit)
     n = signals.half_width(settings.pelvis_window, dt)
-    inside = np.minimum(np.maximum(wide, signals.highest(low, n)), signals.lowest(high, n))
-    return signals.smooth_held(inside, signals.bell(settings.pelvis_window, dt))
+    inside = np.minimum(np.maximum(0.0, signals.highest(low, n)), signals.lowest(high, n))
+    return ground + signals.smooth_held(inside, signals.bell(settings.pelvis_window, dt))

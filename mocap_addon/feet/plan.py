@@ -115,7 +115,7 @@ def _plant(job: Job, gate: Array) -> FeetResult:
     take, feet, legs, settings = job.take, job.feet, job.legs, job.settings
     prints = find_prints(job.ground, feet, job.soles, legs.foot, take.times, job.found, job.under, settings)
     path = find_path(job.ground, feet, legs, job.soles, job.found, prints, job.moving, settings)
-    points = soles(feet, path.ankle, path.foot, bake.toe_joints(legs, path.ankle, path.foot), path.toe)
+    points = soles(feet, path.ankle, path.foot, bake.toe_joints(legs, path.ankle, path.foot), path.toe, path.normal)
     surface = clearance.under(job.ground, points, take.times, settings)
     height = surface.height.reshape(-1, 2, 3)
     need = clearance.needed(points, height, job.soles[..., 2] - path.floor[..., None], path.held, settings)
@@ -126,7 +126,7 @@ def _plant(job: Job, gate: Array) -> FeetResult:
     shift = np.zeros((take.frames, 3))
     if not settings.pin_hips and len(prints.side):
         shift[:, 2] = pelvis.offset(legs, ankle, path.rise, path.held, settings) * gate.max(axis=1)
-    baked = bake.bake(take, feet, legs, shift, ankle, path.foot, path.toe, gate, settings)
+    baked = bake.bake(take, feet, legs, shift, ankle, path.foot, path.toe, path.normal, gate, settings)
     return _result(job, gate, prints, path, baked, shift, points, surface)
 
 

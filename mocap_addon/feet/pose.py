@@ -81,12 +81,18 @@ def _parent(rotations: Array, joint: int) -> Array:
     return rotations[:, joint] if joint >= 0 else quat.identity(len(rotations))
 
 
-def soles(feet: Feet, ankle: Array, foot: Array, toe_joint: Array, toe: Array) -> Array:
-    """Heel, ball and tip of both feet ``(F, 2, 3, 3)`` from ankles, foot rotations, toe joints and toe rotations ``(F, 2, ...)``."""
+def soles(feet: Feet, ankle: Array, foot: Array, toe_joint: Array, toe: Array, normal: Array | None = None) -> Array:
+    """Heel, ball and tip of both feet ``(F, 2, 3, 3)``.
+
+    From ankles, foot rotations, toe joints and toe rotations ``(F, 2, ...)``. The ball is under the toe joint, against ``normal``
+    (F, 2, 3), upwards when not given.
+    """
     out = np.empty((len(ankle), 2, 3, 3))
+    up = np.array([0.0, 0.0, 1.0])
     for i, leg in enumerate(feet.legs):
-        out[:, i, 0] = ankle[:, i] + quat.rotate(foot[:, i], leg.heel)
-        out[:, i, 1] = ankle[:, i] + quat.rotate(foot[:, i], leg.ball)
         on_toe = leg.toe >= 0
+        out[:, i, 0] = ankle[:, i] + quat.rotate(foot[:, i], leg.heel)
+        under = (up if normal is None else normal[:, i]) * (leg.sole.ball_height or 0.0)
+        out[:, i, 1] = toe_joint[:, i] - under if on_toe else ankle[:, i] + quat.rotate(foot[:, i], leg.ball)
         out[:, i, 2] = (toe_joint if on_toe else ankle)[:, i] + quat.rotate((toe if on_toe else foot)[:, i], leg.tip)
     return out
