@@ -74,21 +74,44 @@ def from_places(names: Sequence[str], parents: Sequence[int], places: Array) -> 
     return Skeleton(tuple(names), above, offsets)
 
 
+_TOES = 0.02
+"""Metres: what a ball of the foot is over the floor."""
+
+
+def lowest(local_rotations: Array, local_translations: Array, parents: Sequence[int]) -> float:
+    """Metres: height of the lowest joint of a pose."""
+    above = np.asarray(parents, dtype=np.int64)
+    return float(kinematics.forward(local_rotations, local_translations, above)[1][:, 2].min())
+
+
+def from_offsets(names: Sequence[str], parents: Sequence[int], offsets: Array, low: float = _TOES) -> Skeleton:
+    """The same from places ``(J, 3)`` in parents at rest.
+
+    Roots stand so that the lowest joint is ``low`` metres over the floor: as high as it was in a pose on the ground. Other heights (of a
+    jump, of somebody who sits) are not believed.
+    """
+    low = low if 0.0 <= low <= 0.15 else _TOES
+    above = np.asarray(parents, dtype=np.int64)
+    out = np.where(np.isfinite(offsets) & (above >= 0)[:, None], offsets, 0.0)
+    places = out.copy()
+    for j, p in enumerate(above.tolist()):
+        if p >= 0:
+            places[j] += places[p]
+    out[above < 0, 2] = low - float(places[:, 2].min())
+    return Skeleton(tuple(names), above, out)
+
+
 def measured(names: Sequence[str], parents: Sequence[int], positions: Array, rotations: Array) -> Skeleton:
     """The T-pose behind one pose: ``positions (J, 3)`` and ``rotations (J, 4)`` in the world, counted from the T-pose.
 
-    A bone's offset is its place in its parent's frame; the lowest joint stands on the floor. Joints without a place stand on their parents.
+    A bone's offset is its place in its parent's frame; the lowest joint stays as high as it is. Joints without a place stand on their
+    parents.
     """
     above = np.asarray(parents, dtype=np.int64)
     safe = np.maximum(above, 0)
-    offsets = quat.rotate(quat.inv(rotations[safe]), positions - positions[safe])
-    offsets = np.where(np.isfinite(offsets) & (above >= 0)[:, None], offsets, 0.0)
-    places = np.zeros_like(offsets)
-    for j, p in enumerate(above.tolist()):
-        places[j] = offsets[j] + (places[p] if p >= 0 else 0.0)
-    for root in np.flatnonzero(above < 0):
-        offsets[root] = (0.0, 0.0, -float(places[:, 2].min()))
-    return Skeleton(tuple(names), above, offsets)
+    return from_offsets(
+        names, parents, quat.rotate(quat.inv(rotations[safe]), positions - positions[safe]), float(np.nanmin(positions[:, 2]))
+    )
 
 
 def scaled_to(body: Skeleton, hips_height: float) -> Skeleton:
@@ -108,6 +131,7 @@ def scaled_to_pose(body: Skeleton, local_rotations: Array, root_height: float) -
     offsets[0] = 0.0
     rotations = kinematics.global_rotations(local_rotations, body.parents)
     drop = -float(kinematics.global_positions(rotations, offsets, body.parents)[:, 2].min())
+    drop += float(body.rest_global_positions[:, 2].min())
     if drop <= 0.3 or not 0.5 <= root_height / drop <= 1.5:
         return body
     return body.with_rest(body.rest_rotations, body.rest_translations * (root_height / drop))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,6 @@ def transforms(values: list[object]) -> tuple[Array, NDArray[np.bool_]]:
     return rows, good
 
 
-def _fast(value: object) -> tuple[object, ...]:
-    p, q = value["position"], value["rotation"]  # type: ignore[index]
+def _fast(value: Any) -> tuple[Any, ...]:
+    p, q = value["position"], value["rotation"]
     return p["x"], p["y"], p["z"], q["x"], q["y"], q["z"], q["w"]

@@ -119,30 +119,22 @@ class Mvn(BaseDecoder):
 
 def _skeleton(character: Character) -> Skeleton | None:
     """The T-pose: origins of the null pose where it was sent, else what the first pose shows."""
-    lay = character.layout or layout(tuple(range(1, 24)), (23, 0, 0))
-    places: Array | None = None
+    lay = layout(tuple(range(1, 24)), (23, 0, 0))
+    found: Skeleton | None = None
     if character.pose is not None:
-        places = body.measured(lay.names, lay.parents, *character.pose).rest_global_positions.copy()
+        lay, places, turns = character.pose
+        found = body.measured(lay.names, lay.parents, places, turns)
     elif character.offsets is not None:
-        offsets = character.offsets.copy()
-        offsets[0] = 0.0
-        places = offsets.copy()
-        for j, p in enumerate(lay.parents):
-            places[j] = offsets[j] + (places[p] if p >= 0 else 0.0)
-        places[:, 2] -= places[:, 2].min()
-    origins = character.origins
-    if origins is None or len(origins) < min(23, len(lay.names)):
-        return None if places is None else body.from_places(lay.names, lay.parents, places)
-    whole = standard(False).names
-    if places is None:
-        places = standard(False).rest_global_positions.copy() if lay.names == whole else np.zeros((len(lay.names), 3))
-    offsets = places - places[np.maximum(lay.parents, 0)]
-    for j, name in enumerate(lay.names):
-        if name in whole and whole.index(name) < len(origins):
-            places[j] = origins[whole.index(name)]
-        else:
-            places[j] = places[lay.parents[j]] + offsets[j]
-    return body.from_places(lay.names, lay.parents, places)
+        found = body.from_offsets(lay.names, lay.parents, character.offsets)
+    if character.origins is None or len(character.origins) < 23:
+        return found
+    whole = standard(False)
+    shown = whole if found is None else found
+    origins = dict(zip(whole.names, character.origins, strict=False))
+    places = shown.rest_global_positions.copy()
+    for j, name in enumerate(shown.names):
+        places[j] = origins[name] if name in origins else places[shown.parents[j]] + shown.rest_translations[j]
+    return body.from_places(shown.names, shown.parents.tolist(), places)
 
 
 def _meta(text: bytes, head: Header, state: MvnState) -> list[Frame]:

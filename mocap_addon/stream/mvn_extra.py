@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +79,7 @@ def values(data: bytes, head: Header) -> Frame:
             for axis, angle in zip("xyz", row, strict=True)
         }
         return _info(head, source, (), None, None, named)
-    joints = tuple(STANDARD[i - 1] if 0 < i <= len(STANDARD) else f"Segment{i}" for i in ids[:, 0].tolist())
+    joints = tuple(STANDARD[i - 1] if 0 < i <= len(STANDARD) else f"Segment{i}" for i in cast(list[int], ids[:, 0].tolist()))
     rest = _checked(table[:, 1:].astype(np.float64))
     if head.kind == b"21":
         return _info(head, source, joints, MVN.points(rest[:, :3]), None, {})

@@ -29,16 +29,16 @@ def read(whole: bytes, items: int, head: Header, state: MvnState) -> list[Frame]
     width = mvn_wire.ITEM_BYTES[head.kind] // 4
     values = np.frombuffer(whole, ">f4", items * width).reshape(items, width)
     character = state.character(head.character)
+    if head.kind == b"05":
+        return _unity(values, head, state, character)
     learn(character, values, (head.body, head.props, head.fingers))
     lay = character.layout
     assert lay is not None
-    if head.kind == b"05":
-        return _unity(values, head, state, character)
     places, turns = _quaternions(values, state, lay) if head.kind == b"02" else _euler(values, state, lay)
     frames = _frames(places, turns, head, character, lay)
     own = frames[0]
-    if own.positions is not None and own.rotations is not None and (character.pose is None or len(character.pose[0]) != len(own.positions)):
-        character.pose = (own.positions, own.rotations)
+    if own.positions is not None and own.rotations is not None and (character.pose is None or character.pose[0] is not lay):
+        character.pose = (lay, own.positions, own.rotations)
     return frames
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ def _owner(prop: Frame, bodies: Sequence[Frame]) -> int:
 
 def _performer(frame: Frame, props: Sequence[Frame], character: int, sender: Sender) -> list[bytes]:
     wanted = sender.options.get("types")
-    kinds: list[str] = [str(k) for k in wanted] if isinstance(wanted, Sequence) and not isinstance(wanted, str) else ["02"]
+    kinds = [str(k) for k in cast(Sequence[object], wanted)] if isinstance(wanted, tuple | list) else ["02"]
     if wanted is None:
         if frame.time_code:
             kinds.insert(0, "25")

@@ -27,7 +27,7 @@ class Character:
     layout: Layout | None = None
     id_bytes: bytes = b""
     declared: tuple[int, int, int] = (0, 0, 0)
-    pose: tuple[Array, Array] | None = None
+    pose: tuple[Layout, Array, Array] | None = None
     offsets: Array | None = None
     origins: Array | None = None
     time_code: tuple[int, str] | None = None

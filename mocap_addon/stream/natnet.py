@@ -101,16 +101,13 @@ class NatNet(BaseDecoder):
 
     def skeleton(self, source: str, state: State) -> Skeleton | None:
         assert isinstance(state, NatNetState)
-        known = next((d for n, d in state.skeletons.items() if d.name == source), None)
+        known = next((d for d in state.skeletons.values() if d.name == source), None)
         if known is None:
             return None
         if known.offsets is not None:
-            places = state.axes.points(known.offsets)
-            places[0] = 0.0
-            for j, p in enumerate(known.parents):
-                places[j] = places[j] + places[p] if p >= 0 else 0.0
-            places[:, 2] -= places[:, 2].min()
-            return body.from_places(known.names, known.parents, places)
+            shown = state.poses.get(source)
+            low = 0.02 if shown is None else float(shown[0][:, 2].min())
+            return body.from_offsets(known.names, known.parents, state.axes.points(known.offsets), low)
         pose = state.poses.get(source)
         return None if pose is None else body.measured(known.names, known.parents, *pose)
 

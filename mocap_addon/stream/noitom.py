@@ -36,7 +36,7 @@ class Packet(NamedTuple):
     """One avatar's values. ``number`` is None where the header has none (the old one, and texts)."""
 
     old: bool
-    count: int
+    size: int
     displacement: bool
     reference: bool
     avatar: int
@@ -83,7 +83,7 @@ class Noitom(BaseDecoder):
                     break
                 head = _head(buffer[at : at + 64])
                 if head is not None:
-                    size = 64 + 4 * head.count
+                    size = 64 + 4 * head.size
                     if len(buffer) - at < size:
                         break
                     out.append(buffer[at : at + size])
@@ -120,9 +120,9 @@ class Noitom(BaseDecoder):
         assert isinstance(state, NoitomState)
         head = _head(data)
         if head is not None:
-            if len(data) < 64 + 4 * head.count:
+            if len(data) < 64 + 4 * head.size:
                 raise BrokenPacketError("the values are cut off")
-            values = np.frombuffer(data, "<f4", head.count, 64).astype(np.float64)
+            values = np.frombuffer(data, "<f4", head.size, 64).astype(np.float64)
             return _frames(head, values[None], [head.number], state)
         match = _TEXT.match(data)
         if match is not None:
@@ -140,13 +140,13 @@ class Noitom(BaseDecoder):
         groups: dict[tuple[object, ...], list[tuple[int, Packet]]] = {}
         for i, data in enumerate(packets):
             head = _head(data)
-            if head is None or len(data) != 64 + 4 * head.count:
+            if head is None or len(data) != 64 + 4 * head.size:
                 out[i] = self.decode(data, state)
             else:
                 groups.setdefault(head[:6], []).append((i, head))
         for members in groups.values():
             head = members[0][1]
-            values = np.frombuffer(b"".join(packets[i][64:] for i, _ in members), "<f4").reshape(len(members), head.count)
+            values = np.frombuffer(b"".join(packets[i][64:] for i, _ in members), "<f4").reshape(len(members), head.size)
             try:
                 frames = _frames(head, values.astype(np.float64), [h.number for _, h in members], state)
             except BrokenPacketError:
@@ -168,12 +168,7 @@ class Noitom(BaseDecoder):
         known = state.offsets.get(avatar)
         if known is None:
             return body.scaled_to_pose(average("Spine3" in lay.names, len(lay.names) > 21), *state.first[avatar])
-        places = known[1].copy()
-        places[0] = 0.0
-        for j, p in enumerate(lay.parents):
-            places[j] = places[j] + places[p] if p >= 0 else 0.0
-        places[:, 2] -= places[:, 2].min()
-        return body.from_places(lay.names, lay.parents, places)
+        return body.from_offsets(lay.names, lay.parents, known[1], body.lowest(state.first[avatar][0], known[1], lay.parents))
 
     def standard(self, joints: Sequence[str] = ()) -> Skeleton:
         return average("Spine3" in joints, any("Thumb" in n for n in joints))

@@ -40,7 +40,7 @@ class VmcState(State):
     still: int = 0
     blends: dict[str, float] = field(default_factory=dict[str, float])
     settled: bool = False
-    rest: Array | None = None
+    pose: tuple[Array, Array] | None = None
     templates: dict[int, list[Template]] = field(default_factory=dict[int, list[Template]])
     props: set[str] = field(default_factory=set[str])
 
@@ -108,16 +108,13 @@ class Vmc(BaseDecoder):
         if not state.names or "Hips" not in state.at:
             return None
         names, above = state.names, humanoid.parents(state.names)
-        offsets = UNITY.points(state.values[:, :3]) if state.rest is None or len(state.rest) != len(names) else UNITY.points(state.rest)
+        if state.pose is None or len(state.pose[0]) != len(names):
+            return humanoid.standard(names)
+        offsets, turns = state.pose
         lengths = np.linalg.norm(offsets[1:], axis=1)
         if len(lengths) == 0 or float(np.median(lengths)) < 0.005:
             return humanoid.standard(names)
-        places = offsets.copy()
-        places[0] = 0.0
-        for j, p in enumerate(above):
-            places[j] = places[j] + places[p] if p >= 0 else 0.0
-        places[:, 2] -= places[:, 2].min()
-        return body.from_places(names, above, places)
+        return body.from_offsets(names, above, offsets, body.lowest(turns, offsets, above))
 
     def standard(self, joints: Sequence[str] = ()) -> Skeleton:
         return humanoid.standard(humanoid.ordered((*humanoid.CORE, *(n for n in joints if n in humanoid.PARENT))))
@@ -220,10 +217,10 @@ def _widen(state: VmcState, fresh: Sequence[str]) -> None:
 def _emit(state: VmcState) -> Frame:
     """The frame that has come together, with the root's transform folded into the hips."""
     places, turns = UNITY.points(state.values[:, :3]), _unit(UNITY.from_xyzw(state.values[:, 3:]))
-    if state.rest is None or len(state.rest) != len(state.names):
-        state.rest = state.values[:, :3].copy()
     if state.root[6] != 1.0 or state.root[:3].any():
         _fold(state, places, turns)
+    if state.pose is None or len(state.pose[0]) != len(places):
+        state.pose = (places, turns)
     whole = bool(state.seen.all())
     valid = None if whole else state.seen.copy()
     state.seen = np.zeros(len(state.names), dtype=bool)
