@@ -55,7 +55,7 @@ def export(obj: bpy.types.Object, path: str | Path) -> Path:
             line = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
             raise FileError(f"Blender cannot export this character as glTF ({line}).", path) from error
     file = gltf_write.read(path)
-    _hang_skins_on_the_scene(file.data)
+    gltf_write.hang_skins_on_scene(file.data)
     gltf_write.drop_animations(file)
     gltf_write.save(path, file.glb())
     return path
@@ -101,19 +101,3 @@ def _scene_of_its_own(obj: bpy.types.Object) -> Iterator[bpy.types.Scene]:
     finally:
         bpy.data.scenes.remove(scene)
         restore()
-
-
-def _hang_skins_on_the_scene(data: dict[str, object]) -> None:
-    nodes: list[dict[str, object]] = list(data.get("nodes") or [])  # type: ignore[arg-type]
-    moved = [i for i, node in enumerate(nodes) if node.get("skin") is not None and not node.get("children")]
-    for node in nodes:
-        children = [c for c in node.get("children") or () if c not in moved]  # type: ignore[attr-defined]
-        if children:
-            node["children"] = children
-        else:
-            node.pop("children", None)
-    for scene in data.get("scenes") or ():  # type: ignore[attr-defined]
-        scene["nodes"] = [*[n for n in scene.get("nodes") or () if n not in moved], *moved]
-    for i in moved:
-        for key in ("translation", "rotation", "scale", "matrix"):
-            nodes[i].pop(key, None)

@@ -20,7 +20,7 @@ from ..motion import quat
 from . import gltf_nodes
 from .clip_reduce import Compact
 from .gltf_nodes import NodeTree
-from .gltf_write import GltfFile, as_parts, drop_animations, read
+from .gltf_write import GltfFile, as_parts, drop_animations, hang_skins_on_scene, read
 from .node_clip import Channel, MorphCurve, NodeClip
 
 Array = NDArray[np.float64]
@@ -133,6 +133,7 @@ def character(path: str | Path, clips: Sequence[Compact], *, keep: bool = False)
     file = read(path)
     if not keep:
         drop_animations(file)
+    hang_skins_on_scene(file.data)
     add_clips(file, clips)
     return file
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..motion.errors import FileError
 from .gltf_buffers import Buffers
-from .gltf_nodes import read_json
+from .gltf_nodes import loader_names, read_json
 
 Json = dict[str, Any]
 
@@ -169,6 +169,32 @@ def drop_unused(file: GltfFile) -> None:
     file.begin_block()
     if not packed:
         data.pop("buffers", None)
+
+
+def hang_skins_on_scene(data: Json) -> None:
+    """Put skinned meshes directly into the scene where that changes neither what is seen nor a name.
+
+    A skinned mesh is where its joints are, whatever it hangs on, so validators warn of one below a node that might move. Files with several
+    scenes, and meshes that others hang on, are left as they are.
+    """
+    nodes: list[Json] = data.get("nodes") or []
+    scenes: list[Json] = data.get("scenes") or []
+    roots: set[int] = set(scenes[0].get("nodes") or ()) if len(scenes) == 1 else set()
+    moved = [i for i, node in enumerate(nodes) if node.get("skin") is not None and not node.get("children") and i not in roots]
+    if not roots or not moved:
+        return
+    changed: Json = {**data, "nodes": [dict(node) for node in nodes], "scenes": [dict(scenes[0])]}
+    for node in changed["nodes"]:
+        left = [c for c in node.get("children") or () if c not in moved]
+        node.pop("children", None)
+        if left:
+            node["children"] = left
+    for i in moved:
+        for key in ("translation", "rotation", "scale", "matrix"):
+            changed["nodes"][i].pop(key, None)
+    changed["scenes"][0]["nodes"] = [*(scenes[0].get("nodes") or ()), *moved]
+    if loader_names(changed) == loader_names(data):
+        data.update(changed)
 
 
 def as_parts(node: Json, translation: NDArray[np.float64], rotation: NDArray[np.float64], scale: NDArray[np.float64]) -> None:

@@ -32,11 +32,15 @@ def _ready() -> tuple[str, str]:
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None:
         return "", "Node is not installed (the program `node`), so nothing can be played in three.js"
-    wanted = json.loads((HERE / "package.json").read_text())["dependencies"]["three"]
-    installed = HERE / "node_modules" / "three" / "package.json"
-    if installed.exists() and json.loads(installed.read_text())["version"] == wanted:
+    wanted = json.loads((HERE / "package.json").read_text())["dependencies"]
+    if all(_version(name) == version for name, version in wanted.items()):
         return node, ""
     if npm is None:
         return "", "npm is not installed, so three.js cannot be fetched"
     done = subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=HERE, capture_output=True, text=True, timeout=300)
     return (node, "") if done.returncode == 0 else ("", "three.js could not be fetched by npm (is there a network?)")
+
+
+def _version(package: str) -> str:
+    installed = HERE / "node_modules" / package / "package.json"
+    return json.loads(installed.read_text())["version"] if installed.exists() else ""

@@ -24,7 +24,7 @@ export function answer(value) {
 }
 
 /** The glTF file as [json, binary], with materials and images taken out (they would need a browser). */
-function opened(path) {
+export function opened(path) {
   const bytes = readFileSync(path);
   let json, binary;
   if (bytes.toString("latin1", 0, 4) === "glTF") {
@@ -41,7 +41,7 @@ function opened(path) {
   return [json, binary];
 }
 
-function packed(json, binary) {
+export function packed(json, binary) {
   if (json.buffers?.length) json.buffers = [{ byteLength: binary.length }];
   const pad = (b, fill) => Buffer.concat([b, Buffer.alloc((4 - (b.length % 4)) % 4, fill)]);
   const text = pad(Buffer.from(JSON.stringify(json)), 0x20);
