@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from mathutils import Euler, Matrix
 
-from mocap_addon.blender import compat
+from mocap_addon.blender import compat, sources
 from mocap_addon.motion import quat
+from mocap_addon.retarget.root_motion import RootMotion
+from tests.paths import need
 
 from . import fidelity
-from .complaints import FRAMES, LEGS, assert_walks, character, edit, original, retarget, walk, walked
+from .complaints import FRAMES, LEGS, SOURCE_LEGS, WALK, assert_walks, character, edit, original, retarget, walk, walked
 from .snapshot import beside_the_retarget, snapshot
 
 
@@ -117,6 +119,47 @@ def fidelity_leg(take) -> float:
     names = ("lfemur", "ltibia", "lfoot")
     places = [take.skeleton.rest_global_positions[take.skeleton.index(n)] for n in names]
     return float(sum(np.linalg.norm(b - a) for a, b in pairwise(places)))
+
+
+def test_10_all_travel_lives_on_the_object():
+    """R: object curves are read; the way goes to the hips, a root bone or the object by choice. T: a rig that only its object carries."""
+    source = fidelity.blender_bvh(need(fidelity.find(WALK)), scale=0.05644)
+    root = next(bone.name for bone in source.data.bones if bone.parent is None)
+    for curve in list(compat.all_curves(source.animation_data.action)):
+        if f'"{root}"].location' in curve.data_path:
+            curve.mute = True  # its hips walk on the spot now
+    source.rotation_mode = "XYZ"
+    for frame, place, turn in ((1, (0.0, 0.0, 0.0), 0.0), (61, (2.0, -3.0, 0.5), 1.2)):
+        source.location, source.rotation_euler.z = place, turn
+        source.keyframe_insert("location", frame=frame)
+        source.keyframe_insert("rotation_euler", index=2, frame=frame)
+    for curve in compat.all_curves(source.animation_data.action):
+        if curve.data_path in ("location", "rotation_euler"):
+            for key in curve.keyframe_points:
+                key.interpolation = "LINEAR"
+    take = sources.read_rig(source, frame_range=(1, 61))
+    frames = (1, 16, 31, 61)
+    seen = {}
+    for destination in ("hips", "bone", "object"):
+        obj = character()
+        result = retarget(obj, take, root=RootMotion(destination=destination), rate="source")
+        seen[destination] = fidelity.evaluated(obj, frames)
+        carried = {c.data_path for c in compat.all_curves(result.action)}
+        assert ("location" in carried) == (destination == "object")
+        assert ('pose.bones["Root"].location' in carried) == (destination == "bone")
+    truth = walked(fidelity.evaluated(source, frames), fidelity.rest(source), SOURCE_LEGS)
+    assert np.linalg.norm((truth.hips[-1] - truth.hips[0])[:2]) > 3.0  # the object does carry it
+    rest, heading = fidelity.rest(obj), np.degrees(quat.angle(*fidelity.evaluated(source, (1, 61)).turn(root)))
+    assert heading > 50.0
+    for destination, pose in seen.items():
+        own = walked(pose, rest)
+        gone, wanted = own.hips - own.hips[0], own.leg / truth.leg * (truth.hips - truth.hips[0])
+        assert np.abs(np.linalg.norm(gone[:, :2], axis=1) - np.linalg.norm(wanted[:, :2], axis=1)).max() < 2e-3, destination
+        assert np.abs(gone[:, 2] - wanted[:, 2]).max() < 2e-3, destination
+        turned = pose.turn("pelvis")
+        assert abs(np.degrees(quat.angle(turned[0], turned[-1])) - heading) < 0.05, destination
+        assert np.abs(pose.place("pelvis") - seen["hips"].place("pelvis")).max() < 1e-4, destination
+        assert np.degrees(quat.angle(pose.turn("head"), seen["hips"].turn("head"))).max() < 0.02, destination
 
 
 def test_11_a_root_without_a_source_does_not_hold_the_hips(truth):
