@@ -14,12 +14,14 @@ from mathutils import Quaternion
 from mocap_addon.blender import batch, companions, compat, sources
 from mocap_addon.blender.job import JobOptions, options_of, retarget_onto
 from mocap_addon.blender.recipes import recipe_of
+from mocap_addon.blender.takes import read_takes
 from mocap_addon.blender.update import update_action
 from mocap_addon.motion.errors import MocapError
 from mocap_addon.motion.take import PropTrack
 from mocap_addon.retarget.extras import Extras, MorphOptions, PropOptions, TimeCodeOptions
 from mocap_addon.retarget.root_motion import RootMotion
 
+from . import take_makers as make
 from .complaints import character, walk
 
 NTSC = Fraction(30000, 1001)
@@ -210,6 +212,26 @@ def test_morphs_are_read_back_from_the_rig():
         assert np.abs(got.curves["Jaw_Open"] - want).max() < 1e-4, rate
         assert str(got.time_code) == "01:02:03:04" and got.time_code.rate == 25 and not any(n.startswith("TC") for n in got.curves)
         assert got.facts["morphs"] == ("Jaw_Open",)
+
+
+def test_morphs_of_fbx_and_blend_files_are_curves(tmp_path):
+    """Written by Blender's exporter and by Blender; nothing of it stays behind."""
+    obj = make.bvh_rig()
+    skin = make.skin(obj)
+    skin.shape_key_add(name="Basis")
+    key = skin.shape_key_add(name="jawOpen", from_mix=False)
+    key.data[0].co.z += 0.1
+    for frame in range(1, 61):
+        key.value = 0.5 + 0.5 * np.sin(frame / 7.0)
+        key.keyframe_insert("value", frame=frame)
+    files = [make.save_fbx(tmp_path / "talk.fbx"), make.save_blend(tmp_path / "talk.blend")]
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    for path in files:
+        before = len(bpy.data.actions), len(bpy.data.shape_keys)
+        (take,) = read_takes(path)
+        assert take.facts["morphs"] == ("jawOpen",)
+        assert np.abs(take.curves["jawOpen"] - (0.5 + 0.5 * np.sin(np.arange(1, 61) / 7.0))).max() < 1e-5, path.name
+        assert (len(bpy.data.actions), len(bpy.data.shape_keys)) == before
 
 
 # --- props ------------------------------------------------------------------------------------------------------------------------------
