@@ -112,6 +112,8 @@ class Track:
         entry = Entry(0.0, source, arrival, number, datagram)
         delay = None if source is None else arrival - source - self._shift - self.clock.offset(source + self._shift)
         if self.numbers_count and number is not None:
+            if self.kind == "prop" and self.sequence.last == number and self._repeated(datagram):
+                return self._unnumbered(entry)
             if self.sequence.last == number and not self._repeated(datagram):
                 self._stuck += 1
                 if self.kind != "body" or self._stuck > 8:

@@ -34,6 +34,8 @@ class Sequence(Generic[T]):
         self._seen: set[int] = set()
         self._order: deque[int] = deque()
         self._back: list[tuple[int, T, bool]] = []
+        self._held: list[tuple[int, T, float]] = []
+        self._old: tuple[int, float] | None = None  # the last number of the run before, and when it ended
         self._forward_at = 0.0
 
     def feed(self, number: int, item: T, arrival: float, delay: float | None, counted: bool = True) -> list[tuple[T, Verdict]]:
@@ -58,14 +60,15 @@ class Sequence(Generic[T]):
             self.duplicates += 1
             return []
         if ahead < WRAP // 2:
-            self._back.clear()
             if (counted and ahead > JUMP) or (delay is not None and delay < -EARLY_SECONDS):
-                self.restarts += 1
-                return [self._new(number, item, arrival, "restart")]
+                return self._foreign(number, item, arrival, counted)
+            self._back.clear()
             if counted:
                 self.lost += ahead - 1
             return [self._new(number, item, arrival, "new")]
-        return self._backward(number, item, arrival, delay, WRAP - ahead, counted)
+        if -EARLY_SECONDS < delay < LATE_SECONDS if delay is not None else WRAP - ahead <= 64:
+            return self._backward(number, item, arrival, counted)
+        return self._foreign(number, item, arrival, counted)
 
     def restart(self) -> None:
         """Forget the run: the next packet begins a new one."""
@@ -73,10 +76,9 @@ class Sequence(Generic[T]):
         self._seen.clear()
         self._order.clear()
         self._back.clear()
+        self._held.clear()
 
     def _new(self, number: int, item: T, arrival: float, verdict: Verdict) -> tuple[T, Verdict]:
-        if verdict == "restart":
-            self.restart()
         self.last, self._forward_at = number, arrival
         self._remember(number)
         self.received += 1
@@ -88,9 +90,9 @@ class Sequence(Generic[T]):
         if len(self._order) > REMEMBERED:
             self._seen.discard(self._order.popleft())
 
-    def _backward(self, number: int, item: T, arrival: float, delay: float | None, behind: int, counted: bool) -> list[tuple[T, Verdict]]:
-        late = -EARLY_SECONDS < delay < LATE_SECONDS if delay is not None else behind <= 64
-        fresh = late and number not in self._seen
+    def _backward(self, number: int, item: T, arrival: float, counted: bool) -> list[tuple[T, Verdict]]:
+        """A number that may be a late one of this run, or, where nothing else comes, of a short loop that has begun anew."""
+        fresh = number not in self._seen
         run = self._back
         if run and number == run[-1][0]:
             self.duplicates += 1
@@ -99,29 +101,47 @@ class Sequence(Generic[T]):
             run.clear()
         run.append((number, item, fresh))
         del run[:-REMEMBERED]
-        if len(run) >= 3 and (not late or arrival - self._forward_at > QUIET_SECONDS):
-            return self._begin_anew(arrival, counted)
-        if fresh:
-            self._remember(number)
-            self.received += 1
-            self.late += 1
-            if counted and self.lost > 0:
-                self.lost -= 1
-            return [(item, "late")]
-        if late:
+        if len(run) >= 3 and arrival - self._forward_at > QUIET_SECONDS:
+            return self._begin_anew([(n, i) for n, i, taken in run if not taken], arrival, counted)
+        if not fresh:
             self.duplicates += 1
-        return []
+            return []
+        self._remember(number)
+        self.received += 1
+        self.late += 1
+        if counted and self.lost > 0:
+            self.lost -= 1
+        return [(item, "late")]
 
-    def _begin_anew(self, arrival: float, counted: bool) -> list[tuple[T, Verdict]]:
-        waiting = [(n, i) for n, i, taken in self._back if not taken]
+    def _foreign(self, number: int, item: T, arrival: float, counted: bool) -> list[tuple[T, Verdict]]:
+        """A packet that cannot be of this run: held back until three of them say that the sender began anew."""
+        if self._old is not None and arrival - self._old[1] < LATE_SECONDS and (number - self._old[0] + REMEMBERED) % WRAP < 2 * REMEMBERED:
+            self.late += 1  # a straggler of the run before
+            return []
+        held = self._held
+        if held and arrival - held[-1][2] > 2.0 * QUIET_SECONDS:
+            held.clear()
+        if any(n == number for n, _, _ in held):
+            self.duplicates += 1
+            return []
+        held.append((number, item, arrival))
+        if len(held) < 3:
+            return []
+        first = held[0][0]
+        held.sort(key=lambda h: (h[0] - first + WRAP // 2) % WRAP)
+        return self._begin_anew([(n, i) for n, i, _ in held], arrival, counted)
+
+    def _begin_anew(self, waiting: list[tuple[int, T]], arrival: float, counted: bool) -> list[tuple[T, Verdict]]:
+        last = self.last
         self.restarts += 1
         self.restart()
+        self._old = None if last is None else (last, arrival)
         out: list[tuple[T, Verdict]] = []
         for n, i in waiting:
             if counted and self.last is not None:
-                self.lost += (n - self.last) % WRAP - 1
-            out.append(self._new(n, i, arrival, "new" if out else "restart"))
-        return out
+                self.lost += min(JUMP, (n - self.last) % WRAP - 1)
+            out.append(self._new(n, i, arrival, "new"))
+        return [(i, "restart" if k == 0 else "new") for k, (i, _) in enumerate(out)]
 
 
 def ticks(time: float) -> int:
