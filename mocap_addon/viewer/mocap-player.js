@@ -385,7 +385,10 @@ export class MapCrowd extends Group {
     const put = (attribute, { clip, speed, start, held, loop }) => {
       const last = clip.frames - 1;
       const rate = clip.fps * speed;
-      attribute.setXYZW(i, clip.row, loop ? last : -last, rate, speed === 0 ? held * clip.fps : start - this._counted);
+      const period = last / Math.abs(rate);
+      // counted from the loop that is going on: small numbers are exact in single precision
+      const began = loop && last > 0 && speed !== 0 ? start + Math.floor((this.now - start) / period) * period : start;
+      attribute.setXYZW(i, clip.row, loop ? last : -last, rate, speed === 0 ? held * clip.fps : began - this._counted);
       attribute.needsUpdate = true;
     };
     put(this._now, state.now);
@@ -395,19 +398,10 @@ export class MapCrowd extends Group {
     this._fade.needsUpdate = true;
   }
 
-  /** Count times from now, and loops from their last beginning. */
+  /** Count times from now on. */
   _rebase() {
     this._counted = this.now;
-    const recent = (play) => {
-      if (play.speed === 0 || play.clip.frames < 2) return play;
-      const period = play.clip.duration / Math.abs(play.speed);
-      const passed = this.now - play.start;
-      const start = play.loop ? play.start + Math.floor(passed / period) * period : Math.max(play.start, this.now - period);
-      return { ...play, start };
-    };
     this._states.forEach((state, i) => {
-      state.now = recent(state.now);
-      state.before = recent(state.before);
       if (this._share(state) >= 1) state.fade = 0;
       this._write(i);
     });
