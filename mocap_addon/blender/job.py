@@ -19,7 +19,7 @@ from ..retarget.neutral import Chosen, reference_notes, source_reference
 from ..retarget.travel import sole_thickness
 from ..rig.roles import RoleMap
 from ..rig.table import CorrectionTable
-from . import actions, armature, control_check, control_rig, existing, extra_keys, routing, scenes, state
+from . import actions, armature, control_check, control_rig, existing, extra_keys, morph_keys, routing, scenes, state
 from .armature import Target
 from .control_rig import Controls, Puppet
 from .existing import Existing
@@ -50,8 +50,10 @@ class JobResult:
 
     @property
     def on_bones(self) -> PoseMotion:
-        """The motion on the bones that move the skin, for players that know neither constraints nor drivers."""
-        return self.motion if self.meant is None or self.puppet.plan is None else self.puppet.on_bones(self.meant, self.target)
+        """The motion on the bones that move the skin and on shape keys by name, for players that know neither constraints nor drivers."""
+        plain = self.meant is None or self.puppet.plan is None
+        motion = self.motion if plain else self.puppet.on_bones(self.meant, self.target)
+        return morph_keys.under_key_names(self.morphs, motion)
 
     @property
     def take(self) -> Take:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..motion import timecode
 from ..motion.take import Take
 from ..retarget.extras import MorphOptions
+from ..retarget.motion import PoseMotion
 from ..rig import morph_names
 from . import companions, compat, curves
 from .channels import Channels
@@ -90,6 +91,13 @@ def companions_of(plan: Plan, found: Mapping[str, Array]) -> Iterator[Companion]
         channels += _rest(key, {channel.path for channel in channels})
         if channels:
             yield Companion("KEY", key.name, lambda undo, key=key: key, channels)
+
+
+def under_key_names(plan: Plan, motion: PoseMotion) -> PoseMotion:
+    """The motion with its morph curves as shape keys have them, 0..1 under the keys' own names: what files for players need."""
+    keys = {name: motion.curves[curve] / plan.unit for _, keys in plan.keys for name, curve in keys.items() if curve in motion.curves}
+    used = {curve for _, keys in plan.keys for curve in keys.values()}
+    return replace(motion, curves={**{name: v for name, v in motion.curves.items() if name not in used}, **keys})
 
 
 def clipped(plan: Plan, found: Mapping[str, Array]) -> list[str]:

@@ -144,6 +144,8 @@ def test_percent_a_map_and_slider_ranges():
     assert evaluated(keys, bpy.context.scene.frame_start, 'key_blocks["own"].value') == pytest.approx(0.25, abs=1e-5)
     assert evaluated(keys, bpy.context.scene.frame_start, 'key_blocks["Jaw_Open"].value') == 0.0
     assert any("eyeBlink_L" in note and "cuts off" in note for note in result.notes)
+    exported = result.on_bones.curves
+    assert set(exported) == {"own", "eyeBlink_L", "jawOpen"} and np.allclose(exported["own"], 0.5 * waves(count), atol=1e-6)
     assert options_of(recipe_of(result.action)).extras.morphs == morphs
     with_wrong = JobOptions(extras=Extras(morphs=MorphOptions(names=(("strange", "nowhere"),))))
     assert any('"nowhere"' in note for note in retarget_onto(obj, take_with(curves=curves), options=with_wrong).notes)
