@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import bpy
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +16,21 @@ Array = NDArray[np.float64]
 
 _CODES = {item.identifier: item.value for item in bpy.types.Keyframe.bl_rna.properties["interpolation"].enum_items}
 _KNOWN = {_CODES["CONSTANT"]: curves.CONSTANT, _CODES["LINEAR"]: curves.LINEAR, _CODES["BEZIER"]: curves.BEZIER}
+
+
+_kept: dict[int, Array] | None = None
+
+
+@contextmanager
+def remembered() -> Iterator[None]:
+    """Inside, the keys of a curve are read from Blender once, however often they are asked for. No curve may be changed meanwhile."""
+    global _kept
+    outer = _kept
+    _kept = {} if outer is None else outer
+    try:
+        yield
+    finally:
+        _kept = outer
 
 
 def evaluate(curve: bpy.types.FCurve, frames: Array) -> Array:
@@ -39,7 +57,7 @@ def extent(curve: bpy.types.FCurve) -> tuple[float, float] | None:
 def key_frames(curve: bpy.types.FCurve) -> Array:
     """(K,): the frames of its keys, or of its samples."""
     points = curve.keyframe_points if len(curve.keyframe_points) else curve.sampled_points
-    return _pairs(points, "co", len(points))[:, 0]
+    return _keys(curve, points)[:, 0]
 
 
 def _as_arrays(curve: bpy.types.FCurve, frames: Array) -> curves.Curve | None:
@@ -47,7 +65,7 @@ def _as_arrays(curve: bpy.types.FCurve, frames: Array) -> curves.Curve | None:
     count = len(points)
     if not count or any(not modifier.mute for modifier in curve.modifiers):
         return None
-    co = _pairs(points, "co", count)
+    co = _keys(curve, points)
     x, y = co[:, 0], co[:, 1]
     if np.any(np.diff(x) <= 0.0):
         return None
@@ -63,6 +81,16 @@ def _as_arrays(curve: bpy.types.FCurve, frames: Array) -> curves.Curve | None:
     if not np.any(kinds == curves.BEZIER):
         return curves.Curve(x, y, kinds, extend=extend)
     return curves.Curve(x, y, kinds, _pairs(points, "handle_left", count), _pairs(points, "handle_right", count), extend)
+
+
+def _keys(curve: bpy.types.FCurve, points: bpy.types.bpy_prop_collection) -> Array:
+    """(K, 2): frame and value of every key or sample."""
+    if _kept is None:
+        return _pairs(points, "co", len(points))
+    key = curve.as_pointer()
+    if key not in _kept:
+        _kept[key] = _pairs(points, "co", len(points))
+    return _kept[key]
 
 
 def _pairs(points: bpy.types.bpy_prop_collection, name: str, count: int) -> Array:

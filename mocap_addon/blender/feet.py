@@ -143,8 +143,9 @@ def prints_of(frames: Array, feet: Feet, result: FeetResult) -> list[dict[str, A
     """Footprints as plain data: ``side``, ``start`` and ``end`` (scene frames), ``position`` (world, metres, under the ball), ``normal``,
     ``ahead`` (unit, where the foot points), ``drift`` (metres), ``reached``."""
     out: list[dict[str, Any]] = []
-    for one in result.footprints:
-        ahead = quat.rotate(np.array(one.rotation), feet.legs[one.side == "right"].forward)
+    turns = np.array([one.rotation for one in result.footprints]).reshape(-1, 4)
+    forward = np.array([feet.legs[one.side == "right"].forward for one in result.footprints]).reshape(-1, 3)
+    for one, ahead in zip(result.footprints, np.round(quat.rotate(turns, forward), 5).tolist(), strict=True):
         out.append(
             {
                 "side": one.side,
@@ -152,7 +153,7 @@ def prints_of(frames: Array, feet: Feet, result: FeetResult) -> list[dict[str, A
                 "end": float(frames[one.end - 1]),
                 "position": [round(float(x), 5) for x in one.position],
                 "normal": [round(float(x), 5) for x in one.normal],
-                "ahead": [round(float(x), 5) for x in ahead],
+                "ahead": ahead,
                 "drift": round(float(one.drift), 6),
                 "reached": bool(one.reached),
             }

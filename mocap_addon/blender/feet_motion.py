@@ -208,13 +208,17 @@ def read(
     MocapError
         No hips or legs are known, nothing moves them, or the object is scaled unevenly.
     """
-    scene = scene or bpy.context.scene
+    with curves.remembered():
+        return _read(obj, chosen, controls, measures or {}, scene or bpy.context.scene)
+
+
+def _read(obj: bpy.types.Object, chosen: Playing, controls: Controls, measures: Mapping[str, Sole], scene: bpy.types.Scene) -> LegMotion:
     assert chosen.action is not None
     target = armature.read(obj, scene, place_of(chosen.action))
     roles = match(target.skeleton)
     puppet = control_rig.puppet(obj, target, roles, controls)
     frames = _frames(chosen, target, roles, driven=puppet.plan is not None)
-    sole = soles_of(obj, target, roles, measures or {})
+    sole = soles_of(obj, target, roles, measures)
     unit = float(scene.unit_settings.scale_length)
     if puppet.plan is None:
         feet_at_rest = find_feet(target.skeleton, roles, sole)

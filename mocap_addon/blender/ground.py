@@ -3,7 +3,7 @@
 
 Three ways, by what can move:
 
-- what stands still becomes one tree in the world;
+- what stands still becomes one tree in the world, but for large meshes, whose tree Blender builds as they are;
 - what moves as a whole, and by keys alone, becomes one tree in its own axes for all frames: rays are taken into those axes, arrays at once;
 - everything else (constraints, strips, cloth, armatures, simulations, particles) is evaluated frame by frame in a scene of its own, as
   rigs are (:mod:`.rig_graph`); a tree is built only where a ray passes the bounds, and only when the surface has changed.
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import bpy
 import numpy as np
+from mathutils.bvhtree import BVHTree
 from numpy.typing import NDArray
 
 from ..feet.ground import Hits
@@ -28,7 +29,7 @@ from . import object_motion
 from .ground_objects import ground_objects, may_deform
 from .ground_restless import Restless
 from .ground_scene import evaluating, placed
-from .ground_trees import Met, Solid, Triangles, solid, triangles
+from .ground_trees import MANY, Met, Solid, Triangles, as_it_is, solid, triangles
 from .scenes import scene_rate
 
 Array = NDArray[np.float64]
@@ -37,12 +38,13 @@ Allowed = Callable[[bpy.types.Object], bool]
 
 
 @dataclass(frozen=True, eq=False)
-class _Rigid:
-    """A surface in the axes of the object that carries it; ``index`` is that object's number, and its part's."""
+class _Own:
+    """A surface in the axes of the object ``carrier``, the ``index``-th; ``world`` is where those are, None where they move."""
 
     carrier: bpy.types.Object
     surface: Solid
     index: int
+    world: Array | None
 
 
 class SceneGround:
@@ -72,12 +74,11 @@ class SceneGround:
         calm = [obj for obj in self._objects if _is_calm(obj)]
         self._still: Solid | None = None
         self._still_parts: Indices = np.zeros(0, dtype=np.int64)
-        self._rigid: list[_Rigid] = []
+        self._own: list[_Own] = []
         allowed = _Allowed(character)
         self._build(calm, scene, allowed)
         restless = [obj for obj in self._objects if obj not in set(calm)]
         self._restless = Restless(restless, allowed) if restless else None
-        self._matrices: dict[int, tuple[bytes, Array]] = {}
 
     def close(self) -> None:
         """Take the evaluating scene away."""
@@ -87,8 +88,8 @@ class SceneGround:
     @property
     def triangles(self) -> int:
         """How many there are in what never changes."""
-        kept = [self._still, *(r.surface for r in self._rigid)]
-        return sum(len(s.normals) for s in kept if s is not None)
+        kept = [self._still, *(one.surface for one in self._own)]
+        return sum(len(s.surface.corners) for s in kept if s is not None)
 
     # --- asked by the core ----------------------------------------------------------------------------------------------------------
 
@@ -101,7 +102,7 @@ class SceneGround:
             met = self._still.shoot(start, directions, reach, limit, enough)
             found.append((met, self._still_parts[met.part]))
         frames = self._first + times * self._rate
-        for one in self._rigid:
+        for one in self._own:
             met = self._into(one, start, directions, reach, frames, limit, enough)
             found.append((met, np.full(len(met.ray), one.index, dtype=np.int64)))
         if self._restless is not None:
@@ -132,29 +133,36 @@ class SceneGround:
         matrices: list[Array | None] = []
         owners: list[int] = []
         shapes: dict[bpy.types.Object, list[tuple[Triangles, Array]]] = {}
-        for obj, shape, matrix in _surfaces(calm, scene, allowed):
-            if self._moves[self._number[obj]]:
+        for obj, shape, matrix, tree in _surfaces(calm, scene, allowed):
+            number, moves = self._number[obj], self._moves[self._number[obj]]
+            if tree is not None:
+                self._own.append(_Own(obj, as_it_is(tree, shape), number, None if moves else matrix))
+            elif moves:
                 shapes.setdefault(obj, []).append((shape, matrix))
             else:
                 still.append(shape)
                 matrices.append(matrix)
-                owners.append(self._number[obj])
+                owners.append(number)
         self._still = solid(still, matrices)
         self._still_parts = np.array(owners, dtype=np.int64)
         for obj, parts in shapes.items():
             surface = solid([shape for shape, _ in parts], [matrix for _, matrix in parts])
             if surface is not None:
-                self._rigid.append(_Rigid(obj, surface, self._number[obj]))
+                self._own.append(_Own(obj, surface, self._number[obj], None))
 
-    def _into(self, one: _Rigid, origins: Array, directions: Array, lengths: Array, frames: Array, limit: int, enough: Array | None) -> Met:
-        """Rays against a surface that moves as a whole."""
-        world = self._world(one.carrier, frames)
-        undo = np.linalg.inv(world)
-        own = np.einsum("nij,nj->ni", undo[:, :3, :3], origins) + undo[:, :3, 3]
-        along = np.einsum("nij,nj->ni", undo[:, :3, :3], directions)
+    def _into(self, one: _Own, origins: Array, directions: Array, lengths: Array, frames: Array, limit: int, enough: Array | None) -> Met:
+        """Rays against a surface in axes of its own."""
+        if one.world is not None:
+            undo = _inverse(one.world)
+            own, along = origins @ undo[:3, :3].T + undo[:3, 3], directions @ undo[:3, :3].T
+        else:
+            undo = _inverse(self._world(one.carrier, frames))
+            own = np.einsum("nij,nj->ni", undo[:, :3, :3], origins) + undo[:, :3, 3]
+            along = np.einsum("nij,nj->ni", undo[:, :3, :3], directions)
         size = np.maximum(np.linalg.norm(along, axis=1), 1e-30)
         met = one.surface.shoot(own, along / size[:, None], lengths * size, limit, None if enough is None else enough * size)
-        normal = np.einsum("nji,nj->ni", undo[met.ray if len(undo) > 1 else np.zeros_like(met.ray)][:, :3, :3], met.normal)
+        back = undo[:3, :3] if one.world is not None else undo[met.ray][:, :3, :3]
+        normal = np.einsum("...ji,...j->...i", back, met.normal)
         normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-30)[:, None]
         return Met(met.ray, met.distance / size[met.ray], normal, met.part)
 
@@ -202,6 +210,12 @@ def scene_ground(
         ground.close()
 
 
+def _inverse(matrices: Array) -> Array:
+    """Inverse of transforms ``(..., 4, 4)``; nothing but zeros for what is scaled to nothing, which no ray meets then."""
+    flat = np.abs(np.linalg.det(matrices[..., :3, :3])) < 1e-18
+    return np.where(flat[..., None, None], 0.0, np.linalg.inv(np.where(flat[..., None, None], np.eye(4), matrices)))
+
+
 class _Allowed:
     """Whether what is instanced is ground; each object is looked at once."""
 
@@ -224,8 +238,11 @@ def _is_calm(obj: bpy.types.Object) -> bool:
 
 def _surfaces(
     objects: list[bpy.types.Object], scene: bpy.types.Scene, allowed: Allowed
-) -> Iterator[tuple[bpy.types.Object, Triangles, Array]]:
-    """Whose surface, its triangles in axes of their own, and what takes them into the world, or for what moves into its owner's axes."""
+) -> Iterator[tuple[bpy.types.Object, Triangles, Array, BVHTree | None]]:
+    """Whose surface, its triangles in axes of their own, and what takes them into the world, or for what moves into its owner's axes.
+
+    With it a tree over the triangles as they are, where they are many and those of the owner itself.
+    """
     if not objects:
         return
     with evaluating(objects) as own:
@@ -233,14 +250,15 @@ def _surfaces(
         graph = own.view_layers[0].depsgraph
         shapes: dict[int, Triangles | None] = {}
         still = {obj: object_motion.stands_still(obj) for obj in objects}
-        for obj, ready, _, matrix in placed(graph, still, allowed):
+        for obj, ready, is_instance, matrix in placed(graph, still, allowed):
             key = ready.data.as_pointer()
             if key not in shapes:
                 shapes[key] = triangles(ready)
             shape = shapes[key]
             if shape is not None:
-                own_axes = matrix if still[obj] else np.linalg.inv(np.array(obj.evaluated_get(graph).matrix_world)) @ matrix
-                yield obj, shape, own_axes
+                own_axes = matrix if still[obj] else _inverse(np.array(obj.evaluated_get(graph).matrix_world)) @ matrix
+                alone = not is_instance and obj.type == "MESH" and len(shape.corners) > MANY
+                yield obj, shape, own_axes, BVHTree.FromObject(obj, graph) if alone else None
 
 
 def _sorted(found: list[tuple[Met, Indices]], origins: Array, directions: Array, unit: float, limit: int) -> Hits:

@@ -117,7 +117,7 @@ class Restless:
         tree = solid([now], [None])
         if tree is None:
             return None
-        if sum(len(shape.tree.normals) for shape in self._last.values()) > _KEPT:
+        if sum(len(shape.surface.corners) for shape in self._last.values()) > _KEPT:
             self._last.clear()
         self._last[key] = _Shape(now, tree)
         return tree

@@ -29,6 +29,9 @@ _FACING = 0.7
 _LISTED = 300_000
 """Triangles up to which lists are quicker than a mesh, and light enough."""
 
+MANY = 20_000
+"""Triangles from which an object has a tree of its own rather than a share in one for all."""
+
 _CLOSED_AT_MOST = 400_000
 """Triangles: a larger surface is taken for open ground without counting its edges."""
 
@@ -78,8 +81,6 @@ class Solid:
         Where the tree's own origin is.
     low, high : (3,) arrays
         Its bounds.
-    normals : (T, 3) array
-        Of the triangles.
     surface : Triangles
         Relative to ``origin``.
     starts : (P,) int array
@@ -90,7 +91,6 @@ class Solid:
     origin: Array
     low: Array
     high: Array
-    normals: Single
     surface: Triangles
     starts: Indices
     _sides: dict[int, int] = field(default_factory=dict[int, int])
@@ -118,27 +118,28 @@ class Solid:
         rays = self.near(origins, directions, lengths)
         start, step, left = origins[rays] - self.origin, directions[rays], lengths[rays].astype(np.float64)
         gone = np.zeros(len(rays))
-        found: list[tuple[Indices, Array, Indices]] = []
+        found: list[tuple[Indices, Array, Indices, Array]] = []
         for turn in range(most):
             if not len(rays):
                 break
-            distance, triangle = _cast(self.tree, start, step, left)
+            distance, triangle, normal = _cast(self.tree, start, step, left)
             met = np.flatnonzero(triangle >= 0)
-            distance, triangle = distance[met], triangle[met]
-            found.append((rays[met], gone[met] + distance, triangle))
+            distance, triangle, normal = distance[met], triangle[met], normal[met]
+            found.append((rays[met], gone[met] + distance, triangle, normal))
             further = distance + NEXT
             on = left[met] > further
             if turn == 0 and enough is not None:
-                faces = np.einsum("ij,ij->i", self.normals[triangle].astype(np.float64), step[met]) < -_FACING
+                faces = np.einsum("ij,ij->i", normal, step[met]) < -_FACING
                 on &= ~(faces & (distance >= enough[rays[met]]))
             met, further = met[on], further[on]
             start = start[met] + step[met] * further[:, None]
             rays, step, gone, left = rays[met], step[met], gone[met] + further, left[met] - further
         if not found:
             return Met(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, 3)), np.zeros(0, dtype=np.int64))
-        ray, distance, triangle = (np.concatenate(column) for column in zip(*found, strict=True))
-        part = np.searchsorted(self.starts, triangle, side="right") - 1
-        return Met(ray, distance, self._faced(self.normals[triangle].astype(np.float64), part, ray, directions[ray]), part)
+        ray, distance, triangle, normal = (np.concatenate(column) for column in zip(*found, strict=True))
+        one = len(self.starts) == 1
+        part = np.zeros(len(ray), dtype=np.int64) if one else np.searchsorted(self.starts, triangle, side="right") - 1
+        return Met(ray, distance, self._faced(normal, part, ray, directions[ray]), part)
 
     def _faced(self, normals: Array, part: Indices, ray: Indices, directions: Array) -> Array:
         """Normals ``(H, 3)`` that say where up is; hits come nearest first for each ray.
@@ -161,7 +162,7 @@ class Solid:
 
     def _side(self, part: int) -> int:
         """1 for a closed body whose faces look outwards, -1 for one turned inside out, 0 for a sheet."""
-        last = int(self.starts[part + 1]) if part + 1 < len(self.starts) else len(self.normals)
+        last = int(self.starts[part + 1]) if part + 1 < len(self.starts) else len(self.surface.corners)
         corners = self.surface.corners[int(self.starts[part]) : last].astype(np.int64)
         if len(corners) > _CLOSED_AT_MOST:
             return 0
@@ -175,26 +176,35 @@ class Solid:
         return 1 if volume >= 0.0 else -1
 
 
-def _cast(tree: BVHTree, starts: Array, steps: Array, lengths: Array) -> tuple[Array, Indices]:
-    """First hit of every ray: distances ``(N,)`` and triangles ``(N,)``, -1 for none.
+def _cast(tree: BVHTree, starts: Array, steps: Array, lengths: Array) -> tuple[Array, Indices, Array]:
+    """First hit of every ray: distances ``(N,)``, triangles or faces ``(N,)`` (-1 for none) and normals ``(N, 3)`` as they are drawn.
 
     Answers are taken apart at once: thousands of them kept together set Python's garbage collector to work, which costs as much again.
     """
     distances: list[float] = []
-    hits: list[int] = []
-    cast, far, hit = tree.ray_cast, distances.append, hits.append
+    faces: list[int] = []
+    sides: list[float] = []
+    cast, far, face, side = tree.ray_cast, distances.append, faces.append, sides.extend
+    nothing = (0.0, 0.0, 0.0)
     same = len(steps) > 0 and bool((steps == steps[0]).all())
     along = repeat(tuple(steps[0].tolist())) if same else steps.tolist()
     for start, step, length in zip(starts.tolist(), along, lengths.tolist(), strict=False):
-        answer = cast(start, step, length)
-        index = answer[2]
+        _, normal, index, distance = cast(start, step, length)
         if index is None:
             far(0.0)
-            hit(-1)
+            face(-1)
+            side(nothing)
         else:
-            far(answer[3])
-            hit(index)
-    return np.array(distances, dtype=np.float64), np.array(hits, dtype=np.int64)
+            far(distance)
+            face(index)
+            side(normal)
+    return np.array(distances, dtype=np.float64), np.array(faces, dtype=np.int64), np.array(sides, dtype=np.float64).reshape(-1, 3)
+
+
+def as_it_is(tree: BVHTree, surface: Triangles) -> Solid:
+    """The surface of one object in its own axes, with the tree that Blender has built over it."""
+    low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
+    return Solid(tree, np.zeros(3), low - NEXT, high + NEXT, surface, np.zeros(1, dtype=np.int64))
 
 
 def solid(parts: list[Triangles], matrices: list[Array | None]) -> Solid | None:
@@ -216,7 +226,7 @@ def solid(parts: list[Triangles], matrices: list[Array | None]) -> Solid | None:
         vertices[offsets[i] : offsets[i + 1]] = points - origin
         corners[starts[i] : starts[i + 1]] = faces + offsets[i]
     surface = Triangles(vertices, corners)
-    return Solid(_tree(surface), origin, low - NEXT, high + NEXT, _normals(surface), surface, starts[:-1].astype(np.int64))
+    return Solid(_tree(surface), origin, low - NEXT, high + NEXT, surface, starts[:-1].astype(np.int64))
 
 
 def _placed(part: Triangles, matrix: Array | None) -> tuple[NDArray[np.floating], NDArray[np.int32]]:
@@ -224,13 +234,6 @@ def _placed(part: Triangles, matrix: Array | None) -> tuple[NDArray[np.floating]
         return part.vertices, part.corners
     points = part.vertices @ matrix[:3, :3].T + matrix[:3, 3]
     return points, part.corners[:, ::-1] if np.linalg.det(matrix[:3, :3]) < 0.0 else part.corners
-
-
-def _normals(surface: Triangles) -> Single:
-    a, b, c = (surface.vertices[surface.corners[:, i]] for i in range(3))
-    normals = np.cross(b - a, c - a)
-    normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-30)[:, None]
-    return normals
 
 
 def _tree(surface: Triangles) -> BVHTree:

@@ -215,7 +215,8 @@ def _frames(found: Curves, paths: Iterable[str]) -> Array | None:
     keys = [frames for curve in playing if len(frames := curves.key_frames(curve))]
     if not keys:
         return None
-    frames = np.unique(np.concatenate(keys))
+    alike = all(np.array_equal(one, keys[0]) for one in keys)
+    frames = keys[0].copy() if alike else np.unique(np.concatenate(keys))
     if len(frames) > 1 and np.diff(frames).max() > _GAP:
         frames = np.unique(np.concatenate([frames, np.arange(np.ceil(frames[0]), np.floor(frames[-1]) + 1.0)]))
     return frames[np.concatenate([[True], np.diff(frames) > 1e-3])]

@@ -141,7 +141,7 @@ def _asked(obj, ground):
     with scene_ground([ground], character=obj, frame=1.0) as found:
         counted = _Counted(found)
         baked = feet.bake_feet(obj, options(ground), ground=counted)
-        return baked, counted.asked, found._still
+        return baked, counted.asked, found._own[0].surface
 
 
 def _bare_rays(solid, asked) -> float:
@@ -149,11 +149,13 @@ def _bare_rays(solid, asked) -> float:
 
     started = time.perf_counter()
     for origins, directions, lengths in asked:
-        rays = zip((origins - solid.origin).tolist(), directions.tolist(), lengths.tolist(), strict=True)
-        cast = solid.tree.ray_cast
-        answers = [cast(o, d, far) for o, d, far in rays]
-        np.array([a[3] for a in answers], dtype=np.float64)
-        np.array([-1 if a[2] is None else a[2] for a in answers], dtype=np.int64)
+        cast, far, face = solid.tree.ray_cast, [], []
+        for origin, direction, length in zip(origins.tolist(), directions.tolist(), lengths.tolist(), strict=True):
+            _, _, index, distance = cast(origin, direction, length)
+            far.append(distance)
+            face.append(index)
+        np.array(far, dtype=np.float64)
+        np.array(face, dtype=np.float64)
     return time.perf_counter() - started
 
 

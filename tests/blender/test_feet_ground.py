@@ -109,10 +109,17 @@ def test_large_surfaces_are_built_another_way_with_the_same_hits(monkeypatch):
     _, one = ask(objects, [(0.2, 0.4), (3.0, 0.0)])
     counts = [len(getattr(bpy.data, name)) for name in ("objects", "meshes", "scenes")]
     monkeypatch.setattr(ground_trees, "_LISTED", 0)
+    monkeypatch.setattr(scene_grounds, "MANY", 10**9)
     _, other = ask(objects, [(0.2, 0.4), (3.0, 0.0)])
     assert np.allclose(one.point, other.point, atol=1e-6) and np.array_equal(one.object, other.object)
     assert np.allclose(one.normal, other.normal, atol=1e-6)
     assert [len(getattr(bpy.data, name)) for name in ("objects", "meshes", "scenes")] == counts
+    monkeypatch.setattr(scene_grounds, "MANY", 0)
+    objects[0].location.z, objects[0].scale = 0.1, (2.0, 1.0, 1.0)
+    objects[0].rotation_euler.z = 1.0
+    _, third = ask(objects, [(0.2, 0.4), (3.0, 0.0)])
+    assert third.point[0, 0, 2] == pytest.approx(0.27, abs=1e-6) and np.array_equal(third.object[1], other.object[1])
+    assert np.allclose(third.normal[0, :2], [(0, 0, 1), (0, 0, -1)], atol=1e-6)
 
 
 def test_metres_where_a_unit_is_something_else():
