@@ -10,9 +10,9 @@ import bpy
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formats import gltf_nodes, node_pose, threejs
+from ..formats import clip_reduce, gltf_nodes, node_pose, threejs, threejs_clip
+from ..formats.threejs_clip import JsonWriting
 from ..motion import quat
-from ..motion.errors import FileError
 from ..motion.take import Take
 from ..retarget.motion import PoseMotion
 from .armature import Target
@@ -86,41 +86,15 @@ def write_clip(
     FileError
         If the character file cannot be read or is another character's, a node cannot be named, or the clip cannot be written.
     """
-    notes: list[str] = list(motion.notes)
-    tree = tree_of(obj, scene or bpy.context.scene, target) if character is None else gltf_nodes.read_tree(character)
-    nodes = node_pose.match(tree, target.skeleton, obj.name)
-    keyed = set(motion.bones) | set(motion.moving)
-    missing = node_pose.unmatched(target.skeleton, nodes, keyed)
-    place = Path(character).name if character is not None else "the export"
-    if keyed and len(missing) > len(keyed) // 2:
-        raise FileError(
-            f'Only {len(keyed) - len(missing)} of the {len(keyed)} moving bones of "{obj.name}" are in this file; '
-            "give the file this character came from.",
-            character,
-        )
-    if missing:
-        notes.append(f"These bones are not in {place} and move nothing there by themselves: {_listed(missing)}.")
-    if motion.curves:
-        notes.append(f"Curves are not written to three.js clips yet: {_listed(sorted(motion.curves))}.")
-    take, scales = whole_pose(obj, target, motion)
-    carrier = _carrier(tree, nodes, obj.name, motion)
-    if carrier is None:
-        take = motion.carried(take)  # the file has no node for the armature: its root bones move as it does
-    moving = {j for j in motion.moving if not target.connected[j]}
-    loose = np.flatnonzero(~target.inherits_rotation & (target.skeleton.parents >= 0))
-    turning = set(motion.bones) | set(loose.tolist())
-    if carrier is None and _object_moves(motion):
-        turning, moving = turning | set(target.skeleton.roots), moving | set(target.skeleton.roots)
-    try:
-        tracks = threejs.node_tracks(tree, node_pose.node_motions(take, tree, nodes, turning, moving, scales, carrier))
-    except FileError as error:
-        raise FileError(str(error), character) from None
-    renamed = {
-        tree.loader_names[n]: b for n, b in zip(nodes.tolist(), target.skeleton.names, strict=True) if n >= 0 and tree.loader_names[n] != b
-    }
-    clip = threejs.clip(name or motion.name, motion.times, tracks, rate=motion.rate, user_data={"bones": renamed} if renamed else None)
-    size = threejs.write(path, [clip])
-    return ClipFacts(Path(path), clip.name, clip.uuid, clip.duration, len(clip.times), len(clip.tracks), size, renamed, tuple(notes))
+    from . import node_clips
+
+    on = node_clips.stage(obj, character, scene, target)
+    made = node_clips.of_motion(on, motion, name=name)
+    exact = clip_reduce.compact(made.clip, on.body, None, JsonWriting())
+    written = threejs_clip.to_clip(on.tree, exact)
+    size = threejs.write(path, written)
+    clip = written[0]
+    return ClipFacts(Path(path), clip.name, clip.uuid, clip.duration, len(clip.times), len(clip.tracks), size, on.renamed, made.notes)
 
 
 def whole_pose(obj: bpy.types.Object, target: Target, motion: PoseMotion) -> tuple[Take, Array]:

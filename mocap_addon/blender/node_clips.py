@@ -96,7 +96,12 @@ class Made:
     facts: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
-def stage(obj: bpy.types.Object, character: str | Path | None = None, scene: bpy.types.Scene | None = None) -> Stage:
+def stage(
+    obj: bpy.types.Object,
+    character: str | Path | None = None,
+    scene: bpy.types.Scene | None = None,
+    target: Target | None = None,
+) -> Stage:
     """A character made ready.
 
     Parameters
@@ -105,6 +110,8 @@ def stage(obj: bpy.types.Object, character: str | Path | None = None, scene: bpy
     character : path, optional
         The glTF file that clips will play on; by default what Blender's exporter writes of this armature.
     scene : scene, optional
+    target : Target, optional
+        ``armature.read(obj)``, where it is known.
 
     Raises
     ------
@@ -113,7 +120,7 @@ def stage(obj: bpy.types.Object, character: str | Path | None = None, scene: bpy
     """
     scene = scene or bpy.context.scene
     playing.check(obj)
-    target = armature.read(obj, scene)
+    target = target or armature.read(obj, scene)
     if character is None:
         tree, data = clips.tree_of(obj, scene, target), {}
     else:

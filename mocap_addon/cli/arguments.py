@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, NoReturn
 
+from .naming import SUFFIXES
+
 from . import straight
 
-FORMATS: tuple[str, ...] = ("blend", "threejs", "bvh")
+FORMATS: tuple[str, ...] = tuple(SUFFIXES)
+USUAL_FORMATS: tuple[str, ...] = ("blend", "threejs", "bvh")
 AXES: tuple[str, ...] = ("x", "y", "z", "-x", "-y", "-z")
 CONTROLS: tuple[str, ...] = ("auto", "deform", "fk", "ik-legs", "ik")
 ROOT_SOURCES: tuple[str, ...] = ("hips", "root", "object")
@@ -176,12 +179,32 @@ def _add_convert(verbs: argparse._SubParsersAction[_Parser]) -> None:
     p.add_argument(
         "--formats",
         type=_formats,
-        default=FORMATS,
+        default=USUAL_FORMATS,
         metavar="LIST",
-        help=f"what to write, with commas: {','.join(FORMATS)} (all of them by default)",
+        help=f"what to write, with commas: {','.join(FORMATS)} ({','.join(USUAL_FORMATS)} by default)",
     )
+    _add_export(p)
     p.add_argument("--json", action="store_true", help="one JSON object a take, one a line, and nothing else on standard output")
     p.add_argument("--verbose", action="store_true", help="show what Blender says while it works (on standard error)")
+
+
+def _add_export(p: argparse.ArgumentParser) -> None:
+    group = p.add_argument_group("exports: three.js, GLB, FBX, VRM animations")
+    group.add_argument(
+        "--max-error",
+        type=_millimetres,
+        metavar="MM",
+        help="leave keys out of three.js clips, GLB and VRM animations and write numbers shorter, as long as nothing on the character moves "
+        "by more than this many millimetres; without it every frame is written to the last digit",
+    )
+    group.add_argument(
+        "--match-blender",
+        action="store_true",
+        help="more keys where Blender's own way between two frames differs from the slerp of players by more than that (0.1 mm without it)",
+    )
+    group.add_argument("--loop", action="store_true", help="close the clips: their end is their beginning")
+    group.add_argument("--bones-only", action="store_true", help="GLB and FBX of the bones and their motion alone, without the character")
+    group.add_argument("--fbx-for", choices=("unreal", "unity"), default="unreal", help="which program the FBX is for (unreal)")
 
 
 def _add_root(p: argparse.ArgumentParser) -> None:
@@ -344,6 +367,16 @@ def _add_reading(p: argparse.ArgumentParser) -> None:
     group.add_argument("--rest-up", choices=AXES, type=str.lower, help="its up axis in the rest pose, where that is another")
     group.add_argument("--unit", type=_unit, metavar="UNIT", help=f"what one unit of the file is: {', '.join(UNITS)}, or metres")
     group.add_argument("--take-fps", type=_rate, metavar="N", help="the rate at which the take was recorded")
+
+
+def _millimetres(text: str) -> float:
+    try:
+        length = float(text)
+    except ValueError:
+        length = 0.0
+    if not 0.001 <= length <= 1000.0:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number of millimetres from 0.001 to 1000, such as 0.1')
+    return length
 
 
 def _rate(text: str) -> Fraction:

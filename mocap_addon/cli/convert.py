@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..blender.job import JobResult
     from ..motion.take import Take
     from ..rig.table import CorrectionTable
+    from .exports import ExportChoices
     from .stage import Stage
 
 T = TypeVar("T")
@@ -121,6 +122,13 @@ class Converter:
         self.failed = True
         return None
 
+    def _export(self) -> ExportChoices:
+        from .exports import ExportChoices
+
+        o = self.options
+        bound = None if o.max_error is None else 0.001 * o.max_error
+        return ExportChoices(bound, o.match_blender, o.loop, not o.bones_only, o.fbx_for)
+
     def _one(self, take: Take, path: Path, read_seconds: float) -> None:
         from . import exports
 
@@ -132,7 +140,7 @@ class Converter:
         ready = perf_counter()
         result = self.stage.retarget(obj, take, self.table, options=options)
         done = perf_counter()
-        finished = exports.Finished(obj, result, self.stage.gltf)
+        finished = exports.Finished(obj, result, self.stage.gltf, self._export())
         files, notes = exports.write(self.options.formats, finished, self.folder, self.names.stem(take.name or path.stem))
         timing = {
             "read": read_seconds,

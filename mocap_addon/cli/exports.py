@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,11 +28,24 @@ class Finished:
     result : JobResult
     gltf : Path or None
         The glTF file the character came from; a clip takes its node names from it.
+    export : ExportChoices
     """
 
     obj: bpy.types.Object
     result: JobResult
     gltf: Path | None
+    export: ExportChoices = field(default_factory=lambda: ExportChoices())
+
+
+@dataclass(frozen=True)
+class ExportChoices:
+    """How clips are written. ``bound`` in metres; None: every frame to the last digit."""
+
+    bound: float | None = None
+    match: bool = False
+    loop: bool = False
+    mesh: bool = True
+    fbx: str = "unreal"
 
 
 def write(formats: Sequence[str], done: Finished, folder: Path, stem: str) -> tuple[dict[str, str], list[str]]:
@@ -69,16 +82,6 @@ def _blend(done: Finished, path: Path) -> Sequence[str]:
     return ()
 
 
-def _threejs(done: Finished, path: Path) -> Sequence[str]:
-    from ..blender import clips
-
-    result = done.result
-    facts = clips.write_clip(path, done.obj, result.target, result.on_bones, name=result.action.name, character=done.gltf)
-    if done.gltf is None:
-        return (*facts.notes, f'The three.js clip plays on the GLB that Blender exports of "{done.obj.name}".')
-    return facts.notes
-
-
 def _bvh(done: Finished, path: Path) -> Sequence[str]:
     from .. import formats
 
@@ -86,4 +89,17 @@ def _bvh(done: Finished, path: Path) -> Sequence[str]:
     return ()
 
 
-_WRITERS = {"blend": _blend, "threejs": _threejs, "bvh": _bvh}
+def _exported(name: str) -> Callable[[Finished, Path], Sequence[str]]:
+    """A writer for a format that actions are exported in."""
+
+    def write_one(done: Finished, path: Path) -> Sequence[str]:
+        from ..blender import exported_motion
+
+        return exported_motion.write(done.obj, done.result, name, path, done.export, character=done.gltf)
+
+    return write_one
+
+
+_WRITERS: dict[str, Callable[[Finished, Path], Sequence[str]]] = {
+    name: {"blend": _blend, "bvh": _bvh}.get(name) or _exported(name) for name in SUFFIXES
+}

@@ -8,8 +8,15 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-SUFFIXES: dict[str, str] = {"blend": ".blend", "threejs": ".clip.json", "bvh": ".bvh"}
-"""File name endings of the output formats."""
+SUFFIXES: dict[str, str] = {
+    "blend": ".blend",
+    "threejs": ".clip.json",
+    "glb": ".glb",
+    "fbx": ".fbx",
+    "vrma": ".vrma",
+    "bvh": ".bvh",
+}
+"""The output formats and how their files' names end. Beside ``blend`` each is a row of :data:`..blender.export_formats.FORMATS` too."""
 
 _FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
 _DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")

@@ -95,7 +95,7 @@ WRONG = [
     [*CONVERT, "--fps", "fast"],
     [*CONVERT, "--fps", "1/0"],
     [*CONVERT, "--fps", "-30"],
-    [*CONVERT, "--formats", "fbx"],
+    [*CONVERT, "--formats", "dae"],
     [*CONVERT, "--formats", ","],
     [*CONVERT, "--reference-frame", "1.5"],
     [*CONVERT, "--reference-frame", "-1"],
