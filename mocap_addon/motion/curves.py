@@ -54,6 +54,8 @@ def evaluate(curve: Curve, at: Array) -> Array:
     frames, values = curve.frames, curve.values
     if len(frames) == 1 and not curve.extend:
         return np.full(len(at), values[0])
+    if np.array_equal(frames, at):
+        return values.copy()
     after = np.searchsorted(frames, at, side="right")  # at lies in the piece from key after - 1 to key after
     before = np.clip(after - 1, 0, len(frames) - 1)
     out = values[before].copy()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Feet planted on a hill: against what no add-on can avoid, and against a person's way.
 
-"Its rays and keys" is the bare work in Blender: every ray that the bake casts, once, into arrays of distance and triangle, and the bare
-writing of as many curves and keys as the bake writes. "Blender's own way" is a target for each foot that is put onto the ground on each
-frame by a ray and keyed, inverse kinematics on the legs, and ``nla.bake``. Times are taken in one process, alternating, medians.
+"Its rays and keys" is the bare work in Blender: every ray that the bake casts, once, into arrays of distance, face and normal, and the
+bare writing of as many curves and keys as the bake writes. "Blender's own way" is a target for each foot that is put onto the ground on
+each frame by a ray and keyed, inverse kinematics on the legs, and ``nla.bake``. Times are taken in one process, alternating, medians.
 
 With ``--report`` (``scripts/bench feet_report``) the quality is measured, see there.
 """
@@ -149,13 +149,15 @@ def _bare_rays(solid, asked) -> float:
 
     started = time.perf_counter()
     for origins, directions, lengths in asked:
-        cast, far, face = solid.tree.ray_cast, [], []
+        cast, far, face, side = solid.tree.ray_cast, [], [], []
         for origin, direction, length in zip(origins.tolist(), directions.tolist(), lengths.tolist(), strict=True):
-            _, _, index, distance = cast(origin, direction, length)
+            _, normal, index, distance = cast(origin, direction, length)
             far.append(distance)
             face.append(index)
+            side.append((0.0, 0.0, 0.0) if normal is None else normal.to_tuple())
         np.array(far, dtype=np.float64)
         np.array(face, dtype=np.float64)
+        np.array(side, dtype=np.float64)
     return time.perf_counter() - started
 
 
