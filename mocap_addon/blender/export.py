@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Literal
 
 import bpy
 
@@ -60,6 +61,11 @@ class ExportOptions:
         One GLB, and one three.js file, with all clips; otherwise one file for each.
     manifest : bool
         Beside three.js clips a list of them.
+    map_precision : "float32" or "float16"
+        Of bone transform maps.
+    map_layout : "tqs" or "matrices"
+        Local transforms, which the player of this add-on blends; or skinning matrices.
+    map_container : "bin" or "ktx2"
     """
 
     formats: tuple[str, ...] = ("threejs",)
@@ -76,12 +82,15 @@ class ExportOptions:
     fbx: str = "unreal"
     together: bool = True
     manifest: bool = True
+    map_precision: Literal["float32", "float16"] = "float32"
+    map_layout: Literal["tqs", "matrices"] = "tqs"
+    map_container: Literal["bin", "ktx2"] = "bin"
 
 
 PRESETS: Mapping[str, ExportOptions] = {
     "web": ExportOptions(("threejs", "glb"), bound=1e-4),
     "film": ExportOptions(("threejs", "glb"), bound=None, match=True),
-    "crowd": ExportOptions(("glb",), bound=5e-4, mesh=True, in_place=True),
+    "crowd": ExportOptions(("glb", "map"), bound=5e-4, mesh=True, in_place=True),
     "unreal": ExportOptions(("fbx",), fbx="unreal", bound=None, together=False),
     "unity": ExportOptions(("fbx",), fbx="unity", bound=None, together=False),
     "vrm": ExportOptions(("vrma",), bound=1e-4, together=False),

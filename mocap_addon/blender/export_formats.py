@@ -26,6 +26,10 @@ def _never(options: ExportOptions) -> bool:
     return False
 
 
+def _always(options: ExportOptions) -> bool:
+    return True
+
+
 def _with_mesh(options: ExportOptions) -> bool:
     return options.mesh
 
@@ -156,6 +160,12 @@ def _bvh(job: Job) -> Written:
     return files, []
 
 
+def _map(job: Job) -> Written:
+    from . import export_map
+
+    return export_map.write(job)
+
+
 def _check(job: Job, k: int, one: Compact, found: Sequence[Channel]) -> Measured:
     """The error of what is in the file: read back, and measured anew where that is not number by number what was measured before."""
     clip = job.made[k].clip
@@ -201,5 +211,6 @@ FORMATS: dict[str, ExportFormat] = {
     "fbx": ExportFormat("FBX", ".fbx", _fbx),
     "vrma": ExportFormat("VRM Animation", ".vrma", _vrma),
     "bvh": ExportFormat("BVH", ".bvh", _bvh),
+    "map": ExportFormat("Bone Map", ".map.json", _map, _always),
 }
 """The formats by name, in the order in which they are shown."""
