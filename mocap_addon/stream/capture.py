@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +20,7 @@ from ..motion.take import PropTrack, Take
 from . import sidecar as notes
 from .feed import Feed, Port
 from .frame import Decoder, Frame, to_take
+from .packets import Packet
 from .pcap import CaptureReader
 from .performers import Entry, Follower, Key, Track
 from .protocols import PROTOCOLS
@@ -90,7 +91,7 @@ def load(
     size = max(1, path.stat().st_size) if path.exists() else 1
     with CaptureReader(path) as reader:
         told = 0
-        for packet in reader.packets():
+        for packet in chain(reader.packets(), _last(reader)):
             if (start is not None and packet.time < start) or (end is not None and packet.time > end):
                 continue
             out.start = out.start or packet.time
@@ -113,6 +114,11 @@ def load(
         if slot.state is not None:
             out.notes += [note for note in slot.state.notes if note not in out.notes]
     return out
+
+
+def _last(reader: CaptureReader) -> Iterator[Packet]:
+    """What waits for the end of the file; asked for only when the rest was read."""
+    yield from reader.dissector.flush()
 
 
 def _text(value: object) -> str | None:
@@ -151,14 +157,16 @@ def takes(
     out = [take for take in bodies if take is not None]
     if props == "apart" or not out:
         out += [take for key in keys if key[1] == "prop" and (take := _prop_take(capture, key, known)) is not None]
-    said = capture.sidecar
-    if said is not None and said.take:
-        label = said.take if said.number <= 1 else f"{said.take} {said.number:02d}"
-    else:
-        label = capture.path.stem
+    label = _label(capture.sidecar) or capture.path.stem
     one = len(out) == 1
     out = [replace(t, name=label if one else f"{label} {t.performer or t.name}") for t in out]
     return [on_frames(t, rate) for t in out] if rate is not None else out
+
+
+def _label(said: notes.Sidecar | None) -> str:
+    if said is None or not said.take:
+        return ""
+    return said.take if said.number <= 1 else f"{said.take} {said.number:02d}"
 
 
 def on_frames(take: Take, rate: Fraction) -> Take:

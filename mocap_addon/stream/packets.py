@@ -79,6 +79,15 @@ class Dissector:
         self.counts.other += 1
         return []
 
+    def flush(self) -> list[Packet]:
+        """The end of the capture: what still waits behind holes in TCP streams."""
+        out: list[Packet] = []
+        for ends, stream in self._streams.items():
+            chunks: list[tuple[int, bytes, int]] = []
+            self.counts.lost += stream.settle(0, chunks, ended=True)
+            out += [Packet(t, "tcp", *ends, chunk, mark == _BEGINS, mark == _HOLE) for t, chunk, mark in chunks]
+        return out
+
     def _ip(self, time: int, data: bytes, at: int) -> list[Packet]:
         version = data[at] >> 4
         if version == 4:
@@ -223,11 +232,14 @@ class _Stream:
                 self.waiting.clear()
             return [], 0
         out: list[tuple[int, bytes, int]] = []
-        if not data:
-            return out, 0
-        if self.next < 0:
-            self.next = number  # captured from the middle on
-        self._take(time, number, data, out)
+        if data:
+            if self.next < 0:
+                self.next = number  # captured from the middle on
+            self._take(time, number, data, out)
+        return out, self.settle(time, out, ended=bool(flags & 0x01))
+
+    def settle(self, time: int, out: list[tuple[int, bytes, int]], *, ended: bool) -> int:
+        """Add to ``out`` what waits and is in order now; at the end, or after two seconds, also what comes after a hole. How many holes."""
         lost = 0
         while self.waiting:
             ready = [n for n in self.waiting if (self.next - n) & 0xFFFFFFFF < 0x80000000]
@@ -236,11 +248,11 @@ class _Stream:
             if ready or not self.waiting:
                 continue
             oldest = min(t for t, _ in self.waiting.values())
-            if len(self.waiting) < _MOST_WAITING and time - oldest < _WAIT_NANOSECONDS:
+            if len(self.waiting) < _MOST_WAITING and time - oldest < _WAIT_NANOSECONDS and not ended:
                 break
             self.next = min(self.waiting, key=lambda n: (n - self.next) & 0xFFFFFFFF)
             self.mark, lost = _HOLE, lost + 1
-        return out, lost
+        return lost
 
     def _late(self, number: int) -> tuple[int, int, bytes]:
         time, data = self.waiting.pop(number)
