@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import suppress
 
 import bpy
 from bpy.props import CollectionProperty, StringProperty
 
 from ..blender import batch
 from ..motion.errors import MocapError
-from . import characters, extras, run, settings, takes
-from .operators_take import take_for
+from ..motion.steps import Steps
+from . import characters, extras, run, settings, takes, waiting
+from .operators_take import steps_for, take_for
 from .properties import JobSettings, ReadSettings
+from .reading import Reading
 
 MOST_NOTES = 4
 
@@ -119,7 +123,7 @@ def draw_root(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct) -> None:
     layout.prop(owner, "root_origin")
 
 
-class MOCAP_OT_retarget(_Retargeting, bpy.types.Operator):
+class MOCAP_OT_retarget(_Retargeting, waiting.Waits, bpy.types.Operator):
     """Put the take onto the character, as a new action. The character's own animation, pose and settings stay as they are"""
 
     bl_idname = "mocap.retarget"
@@ -148,13 +152,18 @@ class MOCAP_OT_retarget(_Retargeting, bpy.types.Operator):
 
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         self.from_panel(context)
-        return self.execute(context)
+        steps = steps_for(context, self.filepath, self, self.source_rig, self.source_action)
+        label = os.path.basename(self.filepath) or self.source_rig or takes.label(context.scene)
+        return self.wait(context, steps, label, lambda reading: self._put(context, lambda: reading))
 
     def execute(self, context: bpy.types.Context) -> set[str]:
+        return self._put(context, lambda: take_for(context, self.filepath, self, self.source_rig, self.source_action))
+
+    def _put(self, context: bpy.types.Context, read: Callable[[], Reading]) -> set[str]:
         try:
             obj = characters.named(context, self.target)
             options = settings.job_options(self)
-            reading = take_for(context, self.filepath, self, self.source_rig, self.source_action)
+            reading = read()
             if any(take.facts.get("object") == obj.name for take in reading.takes):
                 raise MocapError(f'"{obj.name}" cannot be its own source; pick another rig, or another character.')
             with run.progress(context, len(reading.takes), run.work_of(reading.takes)) as step:
@@ -166,7 +175,7 @@ class MOCAP_OT_retarget(_Retargeting, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MOCAP_OT_import_take(_Retargeting, bpy.types.Operator):
+class MOCAP_OT_import_take(_Retargeting, waiting.Waits, bpy.types.Operator):
     """Put one or several motion capture files onto the character, each as an action of its own"""
 
     bl_idname = "mocap.import_take"
@@ -186,12 +195,22 @@ class MOCAP_OT_import_take(_Retargeting, bpy.types.Operator):
             self.from_panel(context)
             if characters.of(context) is None:
                 return self._only_choose(context)
-            return self.execute(context)
+            first = os.path.basename(self._paths()[0])
+            more = f" and {len(self._paths()) - 1} more" if len(self._paths()) > 1 else ""
+            return self.wait(context, self._read_ahead(), first + more, lambda _: self.execute(context))
         context.window_manager.fileselect_add(self)
         return {"RUNNING_MODAL"}
 
     def _paths(self) -> list[str]:
         return [os.path.join(self.directory, file.name) for file in self.files if file.name]
+
+    def _read_ahead(self) -> Steps[None]:
+        """All files into memory; what is wrong with one is said when it is its turn."""
+        with suppress(MocapError):
+            options = settings.read_options(self)
+            for path in self._paths():
+                with suppress(MocapError):
+                    yield from takes.read_steps(path, options)
 
     def _only_choose(self, context: bpy.types.Context) -> set[str]:
         """There is no character yet: the file is shown in the panel."""

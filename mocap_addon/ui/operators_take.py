@@ -10,7 +10,8 @@ from bpy.props import StringProperty
 
 from ..blender.characters import bring_in
 from ..motion.errors import MocapError
-from . import characters, rig_takes, settings, takes
+from ..motion.steps import Steps, run
+from . import characters, rig_takes, settings, takes, waiting
 from .reading import Reading
 
 
@@ -46,7 +47,7 @@ class MOCAP_OT_open_take(bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MOCAP_OT_read_take(bpy.types.Operator):
+class MOCAP_OT_read_take(waiting.Waits, bpy.types.Operator):
     """Read the take again and show what is in it"""
 
     bl_idname = "mocap.read_take"
@@ -61,13 +62,23 @@ class MOCAP_OT_read_take(bpy.types.Operator):
     def poll(cls, context: bpy.types.Context) -> bool:
         return context.scene is not None
 
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
+        if self.filepath:
+            return self.execute(context)
+        scene = context.scene
+        return self.wait(context, takes.panel_steps(scene), takes.label(scene), self._said)
+
     def execute(self, context: bpy.types.Context) -> set[str]:
         scene = context.scene
         if self.filepath and self.filepath != scene.mocap.filepath:
             scene.mocap.filepath = self.filepath  # which reads it
-            reading = takes.peek(scene)
-        else:
-            reading = takes.read_for_panel(scene)
+            return self._said(takes.peek(scene))
+        return self._said(takes.read_for_panel(scene))
+
+    def broken_off(self, context: bpy.types.Context) -> None:
+        takes.say(context.scene, "Reading was cancelled; press Read Again to start anew.")
+
+    def _said(self, reading: Reading | None) -> set[str]:
         if reading is None:
             self.report({"ERROR"}, "No take is chosen; choose a motion capture file or a rig.")
             return {"CANCELLED"}
@@ -142,15 +153,20 @@ def take_for(context: bpy.types.Context, filepath: str, owner: object, rig: str 
     MocapError
         Nothing is chosen, or it cannot be read.
     """
+    return run(steps_for(context, filepath, owner, rig, action), None, "")
+
+
+def steps_for(context: bpy.types.Context, filepath: str, owner: object, rig: str = "", action: str = "") -> Steps[Reading]:
+    """:func:`take_for` step by step."""
     scene = context.scene
     if rig:
-        return rig_takes.read(rig_takes.RigChoice(rig, action))
+        return (yield from rig_takes.read_steps(rig_takes.RigChoice(rig, action)))
     if not filepath and scene.mocap.source == "RIG":
         found = rig_takes.choice(scene)
         if found is None:
             raise MocapError("No rig is chosen; pick the armature whose motion is wanted in the Mocap tab.")
-        return rig_takes.read(found)
+        return (yield from rig_takes.read_steps(found))
     path = filepath or scene.mocap.filepath
     if not path:
         raise MocapError("No take is chosen; choose a motion capture file in the Mocap tab.")
-    return takes.read(path, settings.read_options(owner))
+    return (yield from takes.read_steps(path, settings.read_options(owner)))

@@ -25,7 +25,7 @@ from bpy.props import (
 )
 
 from ..blender.control_rig import CONTROLS
-from . import rig_takes, takes
+from . import rig_takes, takes, waiting
 from .body import BodySliders, MaskSettings
 from .extras import ExtraSettings
 from .feet_settings import MocapFeet, MocapSole
@@ -182,8 +182,22 @@ class MocapObject(BodySliders, bpy.types.PropertyGroup):
 def _reading_changed(self: bpy.types.bpy_struct, context: bpy.types.Context) -> None:
     """Read the take anew; the operators, which share these settings, read when they run."""
     if isinstance(self, bpy.types.PropertyGroup):
-        takes.read_for_panel(self.id_data)
+        _read_soon(context, self.id_data)
         _job_changed(self, context)
+
+
+def _read_soon(context: bpy.types.Context, scene: bpy.types.Scene) -> None:
+    """Read what the panel is set to: at once where that is quick, else with the window alive, where there is one."""
+    if bpy.app.background or context.window is None:
+        takes.read_for_panel(scene)
+        return
+    steps = takes.panel_steps(scene)
+    try:
+        waiting.advance(steps, waiting.PATIENCE)
+    except waiting.Finished:
+        return
+    steps.close()
+    bpy.ops.mocap.read_take("INVOKE_DEFAULT")
 
 
 def _job_changed(self: bpy.types.bpy_struct, context: bpy.types.Context) -> None:

@@ -14,6 +14,7 @@ from .. import rig
 from ..blender import sources
 from ..blender.sources import RigTake
 from ..motion.errors import MocapError, RigError, TargetError
+from ..motion.steps import Steps, run
 from ..motion.take import Take
 from . import summary
 from .reading import Reading
@@ -64,23 +65,36 @@ def read(wanted: RigChoice) -> Reading:
     MocapError
         One plain sentence.
     """
+    return run(read_steps(wanted), None, "")
+
+
+def read_steps(wanted: RigChoice) -> Steps[Reading]:
+    """:func:`read` step by step, where Blender evaluates the rig."""
     known = kept(wanted)
     if known is not None and not known.error and all(take.facts.get("evaluated") == "curves" for take in known.takes):
         return known  # what Blender itself evaluates may depend on anything in the scene: read again
     obj = bpy.data.objects.get(wanted.object)
     if obj is None:
         raise TargetError(f'There is no object called "{wanted.object}"; pick the rig whose motion is wanted.')
-    found = tuple(_read(obj, take) for take in _wanted(obj, wanted))
+    takes: list[Take] = []
+    for one in _wanted(obj, wanted):
+        takes.append((yield from _read(obj, one)))
+    found = tuple(takes)
     roles = tuple(rig.match(take.skeleton) for take in found)
     return _keep(wanted, Reading(wanted.object, found, roles, summary.facts(found, roles), summary.reference(found[0])))
 
 
-def read_or_say(wanted: RigChoice) -> Reading:
-    """:func:`read` for the panel: an error is kept for it to show."""
+def read_or_say(wanted: RigChoice) -> Steps[Reading]:
+    """:func:`read_steps` for the panel: an error is kept for it to show."""
     try:
-        return read(wanted)
+        return (yield from read_steps(wanted))
     except MocapError as error:
-        return _keep(wanted, Reading(wanted.object, error=str(error)))
+        return say(wanted, str(error))
+
+
+def say(wanted: RigChoice, error: str) -> Reading:
+    """Keep an error for the panel to show."""
+    return _keep(wanted, Reading(wanted.object, error=error))
 
 
 def kept(wanted: RigChoice) -> Reading | None:
@@ -136,10 +150,10 @@ def _wanted(obj: bpy.types.Object, wanted: RigChoice) -> list[RigTake | None]:
     return list(found)
 
 
-def _read(obj: bpy.types.Object, take: RigTake | None) -> Take:
+def _read(obj: bpy.types.Object, take: RigTake | None) -> Steps[Take]:
     if take is None or take.kind == "playing":
-        return sources.read_rig(obj)
-    return sources.read_rig(obj, action=take.action, slot=take.slot or None)
+        return sources.read_steps(obj)
+    return sources.read_steps(obj, action=take.action, slot=take.slot or None)
 
 
 def _key(wanted: RigChoice) -> tuple[RigChoice, str]:

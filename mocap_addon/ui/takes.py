@@ -15,6 +15,7 @@ from .. import rig
 from ..blender import takes as take_reader
 from ..formats import ReadOptions
 from ..motion.errors import FileError, MocapError
+from ..motion.steps import Steps, run
 from ..motion.take import Take
 from . import recent, rig_takes, settings, summary
 from .reading import Reading
@@ -47,6 +48,12 @@ def read(path: str, options: ReadOptions) -> Reading:
     MocapError
         One plain sentence.
     """
+    with _progress(absolute(path)) as tell:
+        return run(read_steps(path, options), tell, "Reading was cancelled.")
+
+
+def read_steps(path: str, options: ReadOptions) -> Steps[Reading]:
+    """:func:`read` step by step."""
     path = absolute(path)
     try:
         state = os.stat(path)
@@ -55,7 +62,7 @@ def read(path: str, options: ReadOptions) -> Reading:
     key = (path, state.st_size, state.st_mtime_ns, options)
     reading = _readings.get(key)
     if reading is None:
-        found = _read(path, options)
+        found = yield from _read(path, options)
         roles = tuple(rig.match(take.skeleton) for take in found)
         reading = Reading(path, found, roles, summary.facts(found, roles), summary.reference(found[0]))
         _readings[key] = reading
@@ -71,22 +78,44 @@ def chosen(scene: bpy.types.Scene) -> bool:
     return rig_takes.choice(scene) is not None if scene.mocap.source == "RIG" else bool(scene.mocap.filepath)
 
 
+def label(scene: bpy.types.Scene) -> str:
+    """What the panel is set to, in a word or two."""
+    if scene.mocap.source == "RIG":
+        return scene.mocap.source_rig.name if scene.mocap.source_rig is not None else "the rig"
+    return os.path.basename(scene.mocap.filepath)
+
+
 def read_for_panel(scene: bpy.types.Scene) -> Reading | None:
     """Read what the panel is set to. An error is kept for the panel to show; nothing is raised."""
+    path = scene.mocap.filepath if scene.mocap.source == "FILE" else ""
+    with _progress(absolute(path) if path else "") as tell:
+        return run(panel_steps(scene), tell, "Reading was cancelled.")
+
+
+def panel_steps(scene: bpy.types.Scene) -> Steps[Reading | None]:
+    """:func:`read_for_panel` step by step."""
     if scene.mocap.source == "RIG":
         rig_choice = rig_takes.choice(scene)
-        return None if rig_choice is None else rig_takes.read_or_say(rig_choice)
+        return None if rig_choice is None else (yield from rig_takes.read_or_say(rig_choice))
     path = scene.mocap.filepath
     if not path:
         return None
-    options = ReadOptions()
     try:
-        options = settings.read_options(scene.mocap)
-        reading = read(path, options)
+        reading = yield from read_steps(path, settings.read_options(scene.mocap))
         recent.add(reading.path)
     except MocapError as error:
-        reading = Reading(absolute(path), error=str(error))
-        _show(absolute(path), _options_or_plain(scene), reading)
+        reading = say(scene, str(error))
+    return reading
+
+
+def say(scene: bpy.types.Scene, error: str) -> Reading:
+    """Let the panel show why it has no take."""
+    if scene.mocap.source == "RIG":
+        rig_choice = rig_takes.choice(scene)
+        return Reading("", error=error) if rig_choice is None else rig_takes.say(rig_choice, error)
+    path = absolute(scene.mocap.filepath)
+    reading = Reading(path, error=error)
+    _show(path, _options_or_plain(scene), reading)
     return reading
 
 
@@ -123,12 +152,11 @@ def forget_all() -> None:
     rig_takes.forget_all()
 
 
-def _read(path: str, options: ReadOptions) -> tuple[Take, ...]:
+def _read(path: str, options: ReadOptions) -> Steps[tuple[Take, ...]]:
     if os.path.isdir(path):
         raise FileError("This is a folder; choose a file in it.", path)
     try:
-        with _progress(path) as tell:
-            found = tuple(take_reader.read_takes(path, options, tell))
+        found = tuple((yield from take_reader.read_steps(path, options)))
     except OSError as error:
         raise FileError(f"The file cannot be read ({error.strerror or error}).", path) from None
     except MemoryError:

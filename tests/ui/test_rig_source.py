@@ -72,8 +72,8 @@ def test_it_is_not_read_twice_unless_it_changed(suit, character, monkeypatch):
     scene.mocap.source_rig = suit
     bpy.context.view_layer.update()
     reads = []
-    real = sources.read_rig
-    monkeypatch.setattr(sources, "read_rig", lambda *a, **k: reads.append(1) or real(*a, **k))
+    real = sources.read_steps
+    monkeypatch.setattr(sources, "read_steps", lambda *a, **k: reads.append(1) or real(*a, **k))
     press_retarget()
     scene.frame_set(12)
     press_retarget()
