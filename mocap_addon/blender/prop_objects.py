@@ -54,7 +54,7 @@ def companions_of(
             continue
         known = _object(wanted, obj) if wanted is not None else bpy.data.objects.get(before.get(name, "")) or _empty_of(name, obj, scene)
         places = (target.origin + track.translations) / unit
-        channels = _channels(known, track.rotations, places)
+        channels = channels_of(known, track.rotations, places)
         yield Companion("OBJECT", name, _maker(known, name, obj, scene), channels)
 
 
@@ -104,7 +104,7 @@ def _maker(
     return make
 
 
-def _channels(known: bpy.types.Object | None, rotations: Array, places: Array) -> Sequence[Channels]:
+def channels_of(known: bpy.types.Object | None, rotations: Array, places: Array) -> Sequence[Channels]:
     """Location and rotation as the object stores them: ``world = parent * inverse * basis``."""
     mode = "QUATERNION"
     if known is not None:

@@ -9,7 +9,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,6 @@ from . import FAILED, OK, reading
 from .output import Output
 
 if TYPE_CHECKING:
-    from ..motion.take import Take
     from ..stream.frame import Decoder
     from ..stream.send import Moment, Player
     from ..stream.session import LiveSession
@@ -227,6 +225,8 @@ def _moments(path: Path, options: argparse.Namespace) -> tuple[Any, dict[str, An
             {"protocol": None},
         )
     decoder = protocols.decoder(options.protocol)
+    from ..retarget.sending import on_protocol
+
     takes = [on_protocol(take, decoder) for take in reading.read(path, None, blender=path.suffix.lower() in (".fbx", ".blend"))]
     sender = Sender()
 
@@ -235,18 +235,3 @@ def _moments(path: Path, options: argparse.Namespace) -> tuple[Any, dict[str, An
 
     facts = {"protocol": decoder.name, "takes": [t.name for t in takes], "frames": takes[0].frames}
     return lambda outlet: send.Player(rounds, outlet, speed=options.speed, loop=options.loop), facts
-
-
-def on_protocol(take: Take, decoder: Decoder) -> Take:
-    """A take on the joints that a protocol sends: as it is where it has them, else carried over to the protocol's own body."""
-    standard = decoder.standard(take.skeleton.names)
-    if set(take.skeleton.names) <= set(standard.names):
-        return take
-    from ..retarget import RetargetOptions, build_table, retarget
-    from ..retarget.neutral import source_reference
-    from ..rig import match
-
-    reference = source_reference(take, None)
-    table = build_table(take.skeleton, match(take.skeleton), standard, match(standard), reference=reference)
-    carried = retarget(take, table, standard, RetargetOptions(reference=reference)).to_take(standard)
-    return replace(carried, name=take.name, performer=take.performer or take.name, props=take.props, curves=take.curves, rate=take.rate)

@@ -57,6 +57,8 @@ def begin(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
 
 def hold(scene: bpy.types.Scene, obj: bpy.types.Object, what: str) -> None:
     """Keep the present pose aside; ``what`` is going to be shown instead."""
+    if obj.mocap.live:
+        raise MocapError(f'"{obj.name}" is driven by live motion now; turn that off under Live first.')
     if obj.mocap.posing == NONE:
         obj.mocap.kept_pose = kept_pose.kept(obj, scene.frame_current_final)
         obj.mocap.kept_place = False

@@ -27,6 +27,7 @@ from bpy.props import (
 from ..blender.control_rig import CONTROLS
 from . import rig_takes, takes, waiting
 from .body import BodySliders, MaskSettings
+from .live_properties import MocapLive
 from .extras import ExtraSettings
 from .feet_settings import MocapFeet, MocapSole
 from .root import RootSettings
@@ -177,6 +178,11 @@ class MocapObject(BodySliders, bpy.types.PropertyGroup):
     sole_left: PointerProperty(type=MocapSole, override=OVERRIDABLE)
     sole_right: PointerProperty(type=MocapSole, override=OVERRIDABLE)
     kept_place: BoolProperty(override=OVERRIDABLE, description="The object's place is to be put back too")
+    live: BoolProperty(override=OVERRIDABLE, description="Live motion moves the object, and its own animation is put aside")
+    live_kept: StringProperty(override=OVERRIDABLE, description="Pose and place to put back, as JSON")
+    live_action: PointerProperty(type=bpy.types.Action, override=OVERRIDABLE, description="The action to put back")
+    live_slot: StringProperty(override=OVERRIDABLE, description="The slot to put back")
+    live_nla: BoolProperty(override=OVERRIDABLE, description="Whether the NLA is to play again")
 
 
 def _reading_changed(self: bpy.types.bpy_struct, context: bpy.types.Context) -> None:
@@ -299,6 +305,7 @@ class MocapScene(ReadSettings, JobSettings, bpy.types.PropertyGroup):
         wanted = text.casefold()
         return [label for label in rig_takes.labels(self.source_rig) if wanted in label.casefold()]
 
+    live: PointerProperty(type=MocapLive)
     source: EnumProperty(name="From", description="Where the motion comes from", items=SOURCES, update=_reading_changed)
     filepath: StringProperty(name="File", description="The motion capture file to put on the character", update=_reading_changed)
     source_rig: PointerProperty(

@@ -20,7 +20,12 @@ from . import (
     fitting,
     handlers,
     lists,
+    live,
+    live_hold,
+    live_properties,
+    live_send,
     operators_feet,
+    operators_live,
     operators_pose,
     operators_retarget,
     operators_root,
@@ -29,6 +34,7 @@ from . import (
     operators_update,
     outdated,
     panels,
+    panels_live,
     presets,
     preview,
     properties,
@@ -44,6 +50,9 @@ CLASSES: tuple[type, ...] = (
     feet_settings.MocapFeet,
     feet_settings.MocapSole,
     properties.MocapObject,
+    live_properties.MocapLiveSource,
+    live_properties.MocapLiveBinding,
+    live_properties.MocapLive,
     properties.MocapScene,
     operators_take.MOCAP_OT_open_take,
     operators_take.MOCAP_OT_read_take,
@@ -94,6 +103,8 @@ CLASSES: tuple[type, ...] = (
     panels.MOCAP_PT_extras,
     panels.MOCAP_PT_mask,
     *feet_panels.PANELS,
+    *operators_live.CLASSES,
+    *panels_live.CLASSES,
 )
 
 POINTERS: tuple[tuple[type, type], ...] = (
@@ -105,6 +116,12 @@ POINTERS: tuple[tuple[type, type], ...] = (
 HANDLERS: tuple[tuple[list, Callable[..., None]], ...] = (
     (bpy.app.handlers.load_post, handlers.restore_tables),
     (bpy.app.handlers.load_post, preview.after_load),
+    (bpy.app.handlers.load_post, live.after_load),
+    (bpy.app.handlers.save_pre, live_hold.before_save),
+    (bpy.app.handlers.save_post, live_hold.after_save),
+    (bpy.app.handlers.save_post_fail, live_hold.after_save),
+    (bpy.app.handlers.undo_post, live.after_undo),
+    (bpy.app.handlers.redo_post, live.after_undo),
     (bpy.app.handlers.save_pre, preview.before_save),
     (bpy.app.handlers.save_post, preview.after_save),
     (bpy.app.handlers.save_post_fail, preview.after_save),
@@ -140,6 +157,8 @@ def unregister() -> None:
     atexit.unregister(unregister)
     for event, answer in reversed(HANDLERS):
         event.remove(answer)
+    live.stop()
+    live_send.stop()
     preview.end_all()
     feet_overlay.end()
     feet_memory.forget_all()

@@ -15,7 +15,7 @@ from ..blender.job import JobOptions
 from ..motion.errors import MocapError, RigError
 from ..motion.take import Take
 from ..rig.table import CorrectionTable
-from . import body, fitting, preview, settings, table_sync, takes
+from . import body, fitting, live, live_hold, preview, settings, table_sync, takes
 
 LONG_WORK = 1_000_000
 """Samples times joints from which a progress number is shown: about a second."""
@@ -48,7 +48,7 @@ def onto(obj: bpy.types.Object, found: tuple[Take, ...], options: JobOptions, st
     scene = bpy.context.scene
     end_preview(scene, obj)
     options = replace(options, adjustments=body.adjustments(obj, scene))
-    with batch.all_or_none(obj):
+    with live_hold.released(obj, scene.frame_current_final), batch.all_or_none(obj):
         table = usable_table(obj, found[0])
         made = batch.retarget_all(obj, found, table=table, options=options, progress=None if step is None else lambda _done: step())
         if table is None:
@@ -106,6 +106,7 @@ def _measured(table: CorrectionTable, found: fitting.Fitting) -> CorrectionTable
 def table_changed(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
     """After an edit: show how the bones point, if the take is in memory, and the pose, if it is previewed."""
     reading, table = takes.loaded(scene), table_sync.to_table(obj)
+    live.forget()
     if table is None:
         return
     found = None

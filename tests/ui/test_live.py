@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Live motion in Blender: a real sender on loopback, a real receiver process, poses evaluated by Blender."""
+
+from __future__ import annotations
+
+import socket
+import time
+from dataclasses import replace
+from fractions import Fraction
+
+import bpy
+import numpy as np
+import pytest
+
+from mocap_addon import formats
+from mocap_addon.blender import scenes
+from mocap_addon.blender.job import JobOptions, retarget_onto
+from mocap_addon.motion import quat
+from mocap_addon.retarget.sending import on_protocol
+from mocap_addon.stream import protocols, send
+from mocap_addon.stream.frame import Sender
+from mocap_addon.ui import live, live_hold, live_send, live_takes
+from tests.paths import SHARED, need
+
+WALK = SHARED / "cmu" / "asf_02_01_walk.bvh"
+
+
+def free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@pytest.fixture(autouse=True)
+def nothing_left():
+    yield
+    live.stop()
+    live_send.stop()
+
+
+@pytest.fixture
+def port():
+    return free_port()
+
+
+def listen(port: int, protocol: str = "MVN"):
+    bpy.ops.mocap.live_add_source(protocol=protocol, port=port)
+    assert bpy.ops.mocap.live_start() == {"FINISHED"}
+    found = live.running()
+    assert found.session.pump(10.0, until=lambda: any(s.state == "listening" for s in found.session.sources()))
+    return found
+
+
+class Stream:
+    """A take, sent in real time while the test pumps."""
+
+    def __init__(self, take, port: int, protocol: str = "mvn", speed: float = 1.0, loop: bool = True) -> None:
+        decoder = protocols.decoder(protocol)
+        self.take = on_protocol(take, decoder)
+        self.outlet = send.Outlet("127.0.0.1", port)
+        sender = Sender()
+
+        def rounds(shift: float):
+            return send.moments([self.take], decoder, sender=sender, shift=shift)
+
+        self.player = send.Player(rounds, self.outlet, speed=speed, loop=loop)
+
+    def pump(self, seconds: float, until=lambda: False) -> bool:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.player.tick()
+            live.tick()
+            if until():
+                return True
+            time.sleep(0.004)
+        return False
+
+
+@pytest.fixture
+def walk_take():
+    return formats.read(need(WALK))[0]
+
+
+def angles(obj) -> np.ndarray:
+    graph = bpy.context.evaluated_depsgraph_get()
+    pose = obj.evaluated_get(graph).pose.bones
+    return np.array([bone.matrix.to_quaternion() for bone in pose])
+
+
+def test_a_character_moves_and_is_itself_again_afterwards(character, port, walk_take):
+    own = bpy.data.actions.new("Own")
+    character.animation_data_create().action = own
+    before = angles(character)
+    listen(port)
+    stream = Stream(walk_take, port)
+    try:
+        assert stream.pump(10.0, until=lambda: character.mocap.live)
+        first = angles(character)
+        stream.pump(0.6)
+        second = angles(character)
+    finally:
+        stream.outlet.close()
+    assert np.degrees(quat.angle(first, before)).max() > 5.0
+    assert np.degrees(quat.angle(first, second)).max() > 2.0
+    assert character.animation_data.action is None
+    assert [b.name for b in bpy.context.scene.mocap.live.performers]
+    bpy.ops.mocap.live_stop()
+    assert character.animation_data.action == own
+    assert np.degrees(quat.angle(angles(character), before)).max() < 1e-3
+    assert not character.mocap.live
+
+
+def test_the_pose_shown_is_the_one_that_a_retarget_of_the_stream_gives(character, port, walk_take):
+    """A stream that stands still at one sample, against the job on the same sample, both evaluated by Blender."""
+    still = walk_take.block(60, 61)
+    decoder = protocols.decoder("mvn")
+    sent = on_protocol(still, decoder)
+    found = listen(port)
+    outlet, sender = send.Outlet("127.0.0.1", port), Sender(rate=60.0)
+    end = time.monotonic() + 15.0
+    while time.monotonic() < end and not (character.mocap.live and found.shown):
+        sender.number += 1
+        sender.time += 1 / 60
+        for _at, data in send.moments([sent], decoder, sender=sender, shift=sender.time):
+            outlet.send(data)
+        live.tick()
+        time.sleep(0.01)
+    outlet.close()
+    shown = angles(character)
+    moment = next(iter(found.shown.values()))
+    bpy.ops.mocap.live_stop()
+    scenes.set_rate(bpy.context.scene, Fraction(60))
+    retarget_onto(character, moment.take(), options=JobOptions(frame_start=1.0))
+    bpy.context.scene.frame_set(1)
+    assert np.degrees(quat.angle(angles(character), shown)).max() < 0.02
+
+
+def test_a_recording_becomes_an_action_in_time(character, port, walk_take, tmp_path):
+    scene = bpy.context.scene
+    scenes.set_rate(scene, Fraction(30))
+    scene.mocap.live.folder = str(tmp_path)
+    found = listen(port)
+    stream = Stream(walk_take, port, loop=False)
+    try:
+        stream.player.tick()
+        assert bpy.ops.mocap.live_record() == {"FINISHED"}
+        assert stream.pump(10.0, until=lambda: found.session.recording is not None)
+        stream.pump(2.0)
+        assert bpy.ops.mocap.live_stop_recording() == {"FINISHED"}
+    finally:
+        stream.outlet.close()
+    files = sorted(p.name for p in tmp_path.iterdir())
+    assert files == ["Take_001.pcap", "Take_001.pcap.json"]
+    assert scene.mocap.live.number == 2
+    action = character.mocap.live_action
+    assert action is not None and action.name.startswith("Take")
+    bpy.ops.mocap.live_stop()
+    assert character.animation_data.action == action
+    first, last = action.frame_range
+    assert 40 <= last - first <= 62  # about two seconds at 30 a second
+    path = tmp_path / "Take_001.pcap"
+    assert len(formats.read(path)) == 1
+    assert live_takes.last() == path
+    bpy.ops.mocap.live_rate(stars=4)
+    from mocap_addon.stream import sidecar
+
+    assert sidecar.load(path).rating == 4
+    # and again from the file, as after a crash
+    assert bpy.ops.mocap.live_use_recording(filepath=str(path)) == {"FINISHED"}
+    assert character.animation_data.action != action
+
+
+def test_undo_save_and_load_leave_the_character_as_it_was(character, port, walk_take, tmp_path):
+    own = bpy.data.actions.new("Own")
+    character.animation_data_create().action = own
+    own.use_fake_user = True
+    name, before = character.name, angles(character)
+    listen(port)
+    stream = Stream(walk_take, port)
+    try:
+        assert stream.pump(10.0, until=lambda: character.mocap.live)
+        bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "a.blend"))
+        assert character.mocap.live and character.animation_data.action is None
+        moving = angles(character)
+        assert np.degrees(quat.angle(moving, before)).max() > 5.0
+        bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "a.blend"))
+        obj = bpy.data.objects[name]
+        assert obj.animation_data.action.name == "Own" and not obj.mocap.live
+        assert np.degrees(quat.angle(angles(obj), before)).max() < 1e-3
+        assert stream.pump(10.0, until=lambda: bpy.data.objects[name].mocap.live)  # and it goes on in the file that was opened
+    finally:
+        stream.outlet.close()
+    live.stop()
+    assert bpy.data.objects[name].animation_data.action.name == "Own"
+
+
+def test_a_character_deleted_or_renamed_under_way(character, port, walk_take):
+    found = listen(port)
+    stream = Stream(walk_take, port)
+    try:
+        assert stream.pump(10.0, until=lambda: character.mocap.live)
+        character.name = "Somebody Else"
+        stream.pump(0.2)
+        assert not found.message and character.mocap.live
+        bpy.data.objects.remove(character)
+        stream.pump(0.3)
+        assert not found.message
+    finally:
+        stream.outlet.close()
+
+
+def test_calibration_takes_the_pose_as_the_rest(character, port, walk_take):
+    found = listen(port)
+    stream = Stream(walk_take.block(30, 31), port)
+    body = stream.take.skeleton
+    bent = np.tile(quat.IDENTITY, (1, len(body), 1))
+    bent[0, 0] = quat.from_axis_angle((1.0, 0.0, 0.0), np.radians(6.0))  # a slouch: hips and chest lean, each its own way
+    bent[0, 4] = quat.from_axis_angle((1.0, 0.0, 0.0), np.radians(-15.0))
+    stream.take = replace(stream.take, local_rotations=bent)
+    try:
+        decoder, sender = protocols.decoder("mvn"), Sender(rate=60.0)
+        end = time.monotonic() + 12.0
+        while time.monotonic() < end and not character.mocap.live:
+            sender.number += 1
+            for _at, data in send.moments([stream.take], decoder, sender=sender, shift=sender.number / 60):
+                stream.outlet.send(data)
+            live.tick()
+            time.sleep(0.01)
+        leaning = character.evaluated_get(bpy.context.evaluated_depsgraph_get()).pose.bones["pelvis"].matrix.to_quaternion()
+        assert np.degrees(leaning.rotation_difference(character.data.bones["pelvis"].matrix_local.to_quaternion()).angle) > 5.0
+        assert bpy.ops.mocap.live_calibrate(seconds=0.0) == {"FINISHED"}
+        live.tick()
+    finally:
+        stream.outlet.close()
+    assert bpy.context.scene.mocap.live.performers[0].reference
+    assert "1 performer calibrated" in found.message
+    # standing in that very pose, the trunk is as the character's own rest has it, whatever the performer's trunk did
+    rig = next(iter(found.rigs.values()))
+    names = rig.target.skeleton.names
+    trunk = [names[row] for role in ("hips", "spine", "chest", "neck", "head") for row in rig.puppet.roles.chain(role)]
+    assert len(trunk) >= 4
+    graph = bpy.context.evaluated_depsgraph_get()
+    for name in trunk:
+        bone = character.evaluated_get(graph).pose.bones[name]
+        away = bone.matrix.to_quaternion().rotation_difference(bone.bone.matrix_local.to_quaternion()).angle
+        assert np.degrees(min(away, 2 * np.pi - away)) < 0.05, name
+
+
+def test_a_port_in_use_is_a_sentence_and_a_second_try_works(port):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", port))
+        bpy.ops.mocap.live_add_source(protocol="MVN", port=port)
+        bpy.ops.mocap.live_start()
+        found = live.running()
+        assert found.session.pump(10.0, until=lambda: any(s.state == "failed" for s in found.session.sources()))
+        assert "in use" in found.session.sources()[0].message
+    assert found.session.pump(10.0, until=lambda: found.session.sources()[0].state == "listening")
+
+
+def test_without_sources_or_a_session_the_buttons_say_so():
+    assert not bpy.ops.mocap.live_start.poll()
+    assert not bpy.ops.mocap.live_record.poll()
+    assert not bpy.ops.mocap.live_stop_recording.poll()
+    with pytest.raises(RuntimeError, match="There is no protocol called"):
+        bpy.ops.mocap.live_add_source(protocol="NOBODY")
+
+
+def test_sending_the_panels_take(port):
+    scene = bpy.context.scene
+    scene.mocap.filepath = str(need(WALK))
+    scene.mocap.live.send_port = port
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", port))
+        receiver.settimeout(5.0)
+        assert bpy.ops.mocap.live_send() == {"FINISHED"}
+        live_send.tick()
+        assert protocols.recognise(receiver.recv(65536)).name == "mvn"
+        bpy.ops.mocap.live_stop_sending()
+    assert live_send.sending() is None
+
+
+def test_an_own_motion_put_aside_comes_back_whole(character):
+    own = bpy.data.actions.new("Own")
+    animation = character.animation_data_create()
+    animation.action = own
+    bone = character.pose.bones[3]
+    bone.rotation_mode = "QUATERNION"
+    bone.rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
+    live_hold.take_off(character, 1.0)
+    assert animation.action is None and own.users > 0
+    bone.rotation_quaternion = (1.0, 0.0, 0.0, 0.0)
+    assert live_hold.put_back(character, 1.0)
+    assert animation.action == own
+    assert np.allclose(bone.rotation_quaternion, (0.8, 0.6, 0.0, 0.0))
+    assert not live_hold.put_back(character, 1.0)
