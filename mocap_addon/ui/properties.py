@@ -27,9 +27,9 @@ from bpy.props import (
 from ..blender.control_rig import CONTROLS
 from . import rig_takes, takes, waiting
 from .body import BodySliders, MaskSettings
-from .live_properties import MocapLive
 from .extras import ExtraSettings
 from .feet_settings import MocapFeet, MocapSole
+from .live_properties import MocapLive
 from .root import RootSettings
 
 OVERRIDABLE = {"LIBRARY_OVERRIDABLE"}
