@@ -23,6 +23,7 @@ from ..feet.plan import plan_feet
 from ..feet.result import FeetResult, Gates
 from ..motion import quat
 from ..motion.errors import MocapError, RigError, TargetError
+from ..retarget.motion import PoseMotion
 from . import actions, baseline, compat, feet_gates, feet_keys, feet_motion, hand_edits, playing
 from .actions import Rollback
 from .armature import check
@@ -30,6 +31,7 @@ from .channels import check_channels, pose_channels
 from .control_rig import CONTROLS, Controls
 from .feet_motion import LegMotion
 from .feet_recipe import FEET, FeetOptions, feet_of, opened, options_of, source_of
+from .job import JobResult
 from .playing import Playing
 from .recipes import recipe_of, store_recipe
 
@@ -54,6 +56,10 @@ class FeetBake:
     feet : Feet
         The character's, by joints of the motion.
     result : FeetResult
+    motion : PoseMotion
+        What was rewritten, of the character's bones.
+    body : PoseMotion or None
+        Where controls drive the character, the whole motion of the body behind them.
     curves : int
         How many were rewritten.
     notes : tuple of str
@@ -66,6 +72,8 @@ class FeetBake:
     frames: Array
     feet: Feet
     result: FeetResult
+    motion: PoseMotion
+    body: PoseMotion | None
     curves: int
     notes: tuple[str, ...]
     timing: dict[str, float]
@@ -136,7 +144,7 @@ def check_feet(obj: bpy.types.Object, options: FeetOptions | None = None, *, gro
     options = replace(options, settings=replace(options.settings, mode="off"))
     chosen = playing.by_itself(obj, action, compat.assigned_slot(obj.animation_data))
     legs, result, notes, timing = _planned(obj, chosen, chosen, options, None, ground, None)
-    return FeetBake(action, action, legs.frames, legs.feet, result, 0, notes, timing)
+    return FeetBake(action, action, legs.frames, legs.feet, result, legs.motion(result), None, 0, notes, timing)
 
 
 def prints_of(frames: Array, feet: Feet, result: FeetResult) -> list[dict[str, Any]]:
@@ -159,6 +167,45 @@ def prints_of(frames: Array, feet: Feet, result: FeetResult) -> list[dict[str, A
             }
         )
     return out
+
+
+def onto_job(result: JobResult, bake: FeetBake) -> JobResult:
+    """What a retarget gave, with the feet planted: for exports.
+
+    Raises
+    ------
+    MocapError
+        The action has other frames than the motion.
+    """
+    if len(bake.motion.times) != len(result.motion.times):
+        raise MocapError("The action has other frames than its motion; plant its feet in Blender and export it from there.")
+    motion = _over(result.motion, bake.motion)
+    if bake.body is not None:
+        meant: PoseMotion | None = replace(bake.body, curves=result.motion.curves, placement=result.motion.placement)
+    else:
+        meant = None if result.meant is None else _over(result.meant, bake.motion)
+    return replace(result, action=bake.action, motion=motion, meant=meant, notes=tuple(dict.fromkeys((*result.notes, *bake.notes))))
+
+
+def _over(motion: PoseMotion, new: PoseMotion) -> PoseMotion:
+    """A motion with that of some bones in place of its own."""
+    bones = tuple(dict.fromkeys((*motion.bones, *new.bones)))
+    moving = tuple(dict.fromkeys((*motion.moving, *new.moving)))
+    rotations = np.empty((len(motion.times), len(bones), 4), order="F")
+    locations = np.empty((len(motion.times), len(moving), 3), order="F")
+    for out, joints, key, columns in ((rotations, bones, "bones", "rotations"), (locations, moving, "moving", "locations")):
+        for one in (motion, new):
+            for k, joint in enumerate(getattr(one, key)):
+                out[:, joints.index(joint)] = getattr(one, columns)[:, k]
+    return replace(
+        motion,
+        bones=bones,
+        rotations=rotations,
+        moving=moving,
+        locations=locations,
+        held=motion.held - set(new.bones),
+        placement=motion.placement if new.placement is None else new.placement,
+    )
 
 
 def _present(obj: bpy.types.Object) -> bpy.types.Action:
@@ -217,7 +264,7 @@ def _bake(
     if into is not None:
         _take_place(into, action)
     timing["write"] = time.perf_counter() - started
-    return FeetBake(action, source, legs.frames, legs.feet, result, written, notes, timing)
+    return FeetBake(action, source, legs.frames, legs.feet, result, motion, legs.body(result), written, notes, timing)
 
 
 def _slot(obj: bpy.types.Object, into: bpy.types.Action | None) -> compat.Slot:

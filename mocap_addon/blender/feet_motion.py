@@ -85,6 +85,10 @@ class LegMotion:
         """What has to be rewritten, at each of the frames."""
         return self._on_controls(result) if self.plan is not None else self._on_bones(result)
 
+    def body(self, result: FeetResult) -> PoseMotion | None:
+        """The new motion of the body behind the controls; None where there are none."""
+        return None if self.plan is None else self._body_motion(result.onto(self.take), result.moving)
+
     # --- bones that are keyed themselves ----------------------------------------------------------------------------------------------
 
     def _on_bones(self, result: FeetResult) -> PoseMotion:

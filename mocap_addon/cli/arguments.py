@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, NoReturn
 
+from . import planting, straight
 from .naming import SUFFIXES
-
-from . import straight
 
 FORMATS: tuple[str, ...] = tuple(SUFFIXES)
 USUAL_FORMATS: tuple[str, ...] = ("blend", "threejs", "bvh")
@@ -175,6 +174,7 @@ def _add_convert(verbs: argparse._SubParsersAction[_Parser]) -> None:
     )
     _add_root(p)
     _add_extras(p)
+    planting.add(p)
     _add_reading(p)
     p.add_argument(
         "--formats",

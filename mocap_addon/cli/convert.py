@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..motion.errors import FileError, MocapError
 from ..motion.timeline import format_rate
-from . import FAILED, OK, character_files, interrupt, job_settings, naming, reading, straight
+from . import FAILED, OK, character_files, interrupt, job_settings, naming, planting, reading, straight
 from .output import Output
 
 if TYPE_CHECKING:
@@ -139,6 +139,7 @@ class Converter:
         obj = self.stage.set(_rate(take, job_settings.rate(self.options, self.table)))
         ready = perf_counter()
         result = self.stage.retarget(obj, take, self.table, options=options)
+        result, feet = planting.planted(obj, result, self.options)
         done = perf_counter()
         finished = exports.Finished(obj, result, self.stage.gltf, self._export())
         files, notes = exports.write(self.options.formats, finished, self.folder, self.names.stem(take.name or path.stem))
@@ -151,6 +152,8 @@ class Converter:
         }
         record = _record(take, path, result, self.stage.rate)
         record.update(character=self.options.character, armature=obj.name)
+        if feet is not None:
+            record["feet"] = feet
         record.update(warnings=list(dict.fromkeys([*job_settings.notes(self.table), *record["warnings"], *notes])), files=files)
         record["timing_s"] = {key: round(seconds, 4) for key, seconds in timing.items()}
         self.out.result(record, _lines(record, len(result.target.skeleton)))
@@ -197,6 +200,7 @@ def _lines(r: dict[str, Any], bones: int) -> list[str]:
     return [
         f"{r['take']} -> {Path(r['character']).name}: {frames} at {rate} fps, {r['duration_s']:.2f} s; "
         f"{len(r['mapped'])} of {bones} bones move, largest residual {residual:.1f} degrees",
+        *planting.lines(r.get("feet")),
         *(f"  note: {note}" for note in r["warnings"]),
         *(f"  {name:<8} {file}" for name, file in r["files"].items()),
     ]
