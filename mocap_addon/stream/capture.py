@@ -177,12 +177,13 @@ def on_frames(take: Take, rate: Fraction) -> Take:
     start = float(take.facts.get("start_s", 0.0))  # type: ignore[arg-type]
     if take.rate == rate:
         return replace(take, facts={**take.facts, "first_frame": round(start * float(rate))})
-    first = int(np.ceil(start * float(rate) - 1e-6))
-    last = int(np.floor((start + take.duration) * float(rate) + 1e-6))
+    slack = 1e-3 * float(rate)  # the start is known no better than to a millisecond: no frame is lost for less
+    first = int(np.ceil(start * float(rate) - slack))
+    last = int(np.floor((start + take.duration) * float(rate) + slack))
     if last < first:
         first = last = round(start * float(rate))
     exact = np.arange(first, last + 1) * float(rate.denominator) / float(rate.numerator) - start
-    out = take.sampled(np.clip(exact, 0.0, None) if len(exact) == 1 else exact)
+    out = take.sampled(exact)
     times = timeline.uniform_times(len(exact), rate)
     return replace(out, times=times, rate=rate, facts={**take.facts, "first_frame": first})
 
@@ -283,7 +284,7 @@ def _told(capture: Capture, key: Key, track: Track, kept: Sequence[Entry], found
         "sender": key[0],
         "kind": key[1],
         "source_id": key[2],
-        "start_s": float(kept[0].time + (track.clock.offset(kept[0].time) if track.by_source else 0.0)),
+        "start_s": _start(kept, found.times),
         "clock": "sender" if track.by_source else "arrival",
         "lost": s.lost,
         "duplicates": s.duplicates,
@@ -298,6 +299,12 @@ def _told(capture: Capture, key: Key, track: Track, kept: Sequence[Entry], found
     if s.restarts:
         said.append(f"The sender began anew {s.restarts} times; the motion goes on after as long a gap as it took.")
     return {"facts": facts, "notes": tuple(said)}
+
+
+def _start(kept: Sequence[Entry], times: Array) -> float:
+    """When the first sample was, in seconds after the capture's first packet: by the soonest packet of the first ten seconds."""
+    early = max(1, int(np.searchsorted(times, 10.0)))
+    return max(0.0, float(np.min(np.array([entry.arrival for entry in kept[:early]]) - times[:early])))
 
 
 def _skeleton(item: Track | Follower, kept: Sequence[Entry]) -> Skeleton | None:
