@@ -10,6 +10,7 @@ import bpy
 import numpy as np
 from numpy.typing import NDArray
 
+from ..motion.errors import MocapError
 from ..motion.take import Take
 from ..retarget.extras import Extras
 from ..retarget.motion import PoseMotion
@@ -57,6 +58,10 @@ def plan(
     found = list(morph_keys.companions_of(morphs, motion.curves))
     if extras.props.use:
         found += prop_objects.companions_of(obj, target, motion.props, extras.props, action, scene)
+    for one in found:
+        for channel in one.channels:
+            if not np.isfinite(channel.values.sum()):
+                raise MocapError(f'The motion of "{one.name}" ({channel.path}) is not a number somewhere; repair or cut the take there.')
     notes = [*morphs.notes, *morph_keys.clipped(morphs, motion.curves), *prop_objects.unused(motion.props, extras.props)]
     if take.timecode is not None and take.time_code is None:
         notes.append(f'"{take.timecode}" is not a time code at the take\'s rate; it was left out.')

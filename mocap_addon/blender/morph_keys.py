@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..motion import timecode
+from ..motion.errors import TargetError
 from ..motion.take import Take
 from ..retarget.extras import MorphOptions
 from ..retarget.motion import PoseMotion
@@ -72,7 +73,14 @@ def plan(obj: bpy.types.Object, found: Mapping[str, Array], facts: Mapping[str, 
         if keys and key.library is not None:
             notes.append(f'The shape keys "{key.name}" are linked from another file, so their morphs stay as they are.')
             continue
-        matched.append((key, keys))
+        driven = _driven(key) & keys.keys()
+        if driven:
+            notes.append(f"Drivers move these shape keys, so their morphs were left out: {_listed(sorted(driven))}.")
+        if keys and key.animation_data is not None and key.animation_data.use_tweak_mode:
+            raise TargetError(
+                f'An NLA strip of the shape keys "{key.name}" is being edited; leave tweak mode (Tab in the NLA editor) first.'
+            )
+        matched.append((key, {name: curve for name, curve in keys.items() if name not in driven}))
     morphs = [name for name in candidates if name in said or name in moved]
     missing = [name for name in morphs if name not in moved and renamed.get(name, "-")]
     gone = [key for curve, key in renamed.items() if curve in found and key and not any(key in keys for _, keys in matched)]
@@ -120,7 +128,7 @@ def read(obj: bpy.types.Object, action: bpy.types.Action | None, frames: Array, 
     """
     out: dict[str, Array] = {}
     for key in shape_keys_of(obj):
-        for curve in _curves_beside(key, action, assigned=assigned):
+        for curve in curves_beside(key, action, assigned=assigned):
             path = _VALUE.match(curve.data_path)
             if path is None or not curves.is_playing(curve):
                 continue
@@ -131,7 +139,7 @@ def read(obj: bpy.types.Object, action: bpy.types.Action | None, frames: Array, 
     return out
 
 
-def _curves_beside(key: bpy.types.Key, action: bpy.types.Action | None, *, assigned: bool) -> list[bpy.types.FCurve]:
+def curves_beside(key: bpy.types.Key, action: bpy.types.Action | None, *, assigned: bool) -> list[bpy.types.FCurve]:
     """The f-curves of shape keys that belong to an action of their armature: companions, a slot in it, the same stack of an FBX file."""
     if action is not None:
         beside = next((one for one in companions.listed(action) if one["kind"] == "KEY" and one["owner"] == key.name), None)
@@ -153,6 +161,13 @@ def with_morphs(take: Take, found: Mapping[str, Array]) -> Take:
     if not found:
         return take
     return replace(take, curves={**take.curves, **found}, facts={**take.facts, FACT: tuple(found)})
+
+
+def _driven(key: bpy.types.Key) -> set[str]:
+    """Shape keys whose value a driver sets: keys on them would show nothing."""
+    drivers = key.animation_data.drivers if key.animation_data is not None else ()
+    found = (_VALUE.match(driver.data_path) for driver in drivers if not driver.mute)
+    return {bpy.utils.unescape_identifier(path[1]) for path in found if path}
 
 
 def _rest(key: bpy.types.Key, written: set[str]) -> Iterator[Channels]:

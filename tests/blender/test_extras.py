@@ -216,6 +216,31 @@ def test_morphs_are_read_back_from_the_rig():
         assert got.facts["morphs"] == ("Jaw_Open",)
 
 
+def test_shape_keys_that_drivers_move_are_named_and_left():
+    obj = character()
+    mesh = face(obj)
+    mesh.data.shape_keys.key_blocks["Jaw_Open"].driver_add("value").driver.expression = "0.25"
+    count = walk().frames
+    result = retarget_onto(obj, take_with(curves={"jawOpen": waves(count), "eyeBlinkLeft": waves(count)}))
+    assert any("Drivers move" in note and "Jaw_Open" in note for note in result.notes)
+    paths = [c.data_path for c in compat.moving_curves(mesh.data.shape_keys.animation_data)]
+    assert paths == ['key_blocks["eyeBlink_L"].value']
+
+
+def test_numbers_that_are_none_are_refused_before_anything_is_written():
+    obj = character()
+    face(obj)
+    count, base = walk().frames, walk()
+    before = len(bpy.data.actions), len(bpy.data.objects)
+    bad = np.where(np.arange(count) == 9, np.nan, 0.0)
+    with pytest.raises(MocapError, match="not a number"):
+        retarget_onto(obj, take_with(curves={"jawOpen": bad}), options=JobOptions(rate="source"))
+    lost = PropTrack(ball(base).rotations, np.full((count, 3), np.nan))
+    with pytest.raises(MocapError, match=r'"ball".*not a number'):
+        retarget_onto(obj, take_with(props={"ball": lost}), options=JobOptions(extras=Extras(props=PropOptions(True)), rate="source"))
+    assert (len(bpy.data.actions), len(bpy.data.objects)) == before
+
+
 def test_morphs_of_fbx_and_blend_files_are_curves(tmp_path):
     """Written by Blender's exporter and by Blender; nothing of it stays behind."""
     obj = make.bvh_rig()
