@@ -21,6 +21,10 @@ from .settings import FeetSettings
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
+PART_OF_TRAVEL = 0.2
+"""Feet of a walk carried over to other legs slide by a part of the walker's speed; what is slower than this part of it may stand."""
+SHAKE = 0.001
+"""Metres that points may shake by (median of what the low pass takes away); noisier takes are smoothed more."""
 STILL = 0.04
 """m/s: what stands still is no faster after the low pass."""
 
@@ -50,10 +54,22 @@ class Contacts:
 def speeds(points: Array, times: Array, settings: FeetSettings, carried: Array | None = None) -> Array:
     """Speed of points ``(F, ..., 3)`` in m/s, after a low pass without delay; relative to what moves under them by ``carried``."""
     dt = signals.spacing(times)
-    v = signals.velocity(signals.convolve(points, signals.gaussian(settings.low_pass, dt)), times)
+    smooth = signals.convolve(points, signals.gaussian(settings.low_pass, dt))
+    shake = float(np.median(np.abs(points - smooth))) if len(points) > 1 else 0.0
+    if shake > SHAKE:
+        smooth = signals.convolve(points, signals.gaussian(settings.low_pass * max(SHAKE / shake, 0.45), dt))
+    v = signals.velocity(smooth, times)
     if carried is not None:
         v = v - carried
     return np.sqrt(np.einsum("...i,...i->...", v, v))
+
+
+def _travel_speed(soles: Array, times: Array) -> Array:
+    """(F,): speed over the ground of the middle between both feet, over a second."""
+    middle = soles[:, :, 1, :2].mean(axis=1)
+    smooth = signals.convolve(middle, signals.bell(0.7, signals.spacing(times)))
+    v = signals.velocity(smooth, times)
+    return np.hypot(v[:, 0], v[:, 1])
 
 
 def own_floor(soles: Array, slow: Flags) -> float | None:
@@ -98,7 +114,10 @@ def detect(
     """
     scale, dt = leg / 0.9, signals.spacing(times)
     v = speeds(soles, times, settings, carried)
-    stay_slow, enter_slow = v < settings.leave_speed * scale, v < settings.enter_speed * scale
+    travel = PART_OF_TRAVEL * _travel_speed(soles, times)
+    enter_speed = np.maximum(settings.enter_speed * scale, travel)
+    stay_speed = np.maximum(settings.leave_speed * scale, 2.0 * travel)
+    stay_slow, enter_slow = v < stay_speed[:, None, None], v < enter_speed[:, None, None]
     floor = own_floor(soles, enter_slow)
     height = _heights(soles, enter_slow, floor, dt, over_scene)
     stay, enter = stay_slow & (height < settings.leave_height * scale), enter_slow & (height < settings.enter_height * scale)
@@ -111,25 +130,23 @@ def detect(
             parts[:, side, part] = signals.without_short(found, settings.shortest_contact, dt)
     if floor is None:
         _drop_raised(parts, soles, settings.enter_height * scale)
-    return _trimmed(summed(parts, has_toe, floor), v, soles, settings.leave_speed * scale)
+    _trim(parts, v, stay_speed)
+    return summed(parts, has_toe, floor)
 
 
-def _trimmed(found: Contacts, v: Array, soles: Array, fastest: float) -> Contacts:
-    """Without the first and last frames of a foot's contacts in which it is much faster than in the rest of them.
+def _trim(parts: Flags, v: Array, fastest: Array) -> None:
+    """Take away the first and last frames of a part's contacts in which it is much faster than in the rest of them.
 
-    A foot that stands still in the middle has landed when it stands still, one that slides all the time when it slides.
+    What stands still in the middle has landed when it stands still, what slides all the time when it slides.
     """
-    held = found.held.copy()
-    low = soles[:, :, :2, 2].argmin(axis=2)
-    speed = np.take_along_axis(v, low[..., None], axis=2)[..., 0]
     for side in range(2):
-        for a, b in zip(*(x.tolist() for x in signals.runs(found.held[:, side])), strict=True):
-            own = speed[a:b, side]
-            calm = np.flatnonzero(own <= np.clip(2.0 * np.median(own), STILL, fastest))
-            if len(calm):
-                held[a : a + calm[0], side] = False
-                held[a + calm[-1] + 1 : b, side] = False
-    return Contacts(found.parts, held, found.flat & held, found.floor)
+        for part in range(3):
+            for a, b in zip(*(x.tolist() for x in signals.runs(parts[:, side, part])), strict=True):
+                own = v[a:b, side, part]
+                calm = np.flatnonzero(own <= np.clip(2.0 * np.median(own), STILL, fastest[a:b]))
+                if len(calm):
+                    parts[a : a + calm[0], side, part] = False
+                    parts[a + calm[-1] + 1 : b, side, part] = False
 
 
 def summed(parts: Flags, has_toe: tuple[bool, bool], floor: float | None) -> Contacts:
@@ -174,8 +191,6 @@ def obey(found: Contacts, gates: Gates, times: Array, has_toe: tuple[bool, bool]
     if gates.contacts is None and gates.foot_lock is None and not gates.forces:
         return found
     parts = found.parts.copy()
-    if gates.contacts is None:
-        parts &= found.held[..., None]
     if gates.contacts is not None:
         parts = gates.contacts.copy()
     for side in range(2):

@@ -294,6 +294,7 @@ def _follow(
     height, normal, index = np.full((n, p), np.nan), np.zeros((n, p, 3)), np.full((n, p), -1, dtype=np.int64)
     normal[..., 2] = 1.0
     rise, first = 0.0, 0
+    last: tuple[Array, Array] | None = None
     while first < n:
         rest = slice(first, n)
         points = ball[rest, None] + ahead[rest, None] * offsets[rest, :, None]
@@ -305,14 +306,16 @@ def _follow(
         base = rise
         stop = n
         for i in range(first, n):
-            found = _one(hits, ok[i - first], (i - first) * p, floor[i], rise, settings)
-            if found is None:
-                found = _one(hits, ok[i - first], (i - first) * p, floor[i], 0.0, settings)
-            if found is None:
+            ahead_of = rise if last is None else rise + _on_plane(last, ball[i])
+            # the level of the contact before, its plane gone on with, the take's own: the first of those that find most
+            tries = [_one(hits, ok[i - first], (i - first) * p, floor[i], wanted, settings) for wanted in (rise, ahead_of, 0.0)]
+            found = max(tries, key=lambda t: np.count_nonzero(t[2] >= 0))
+            if not np.any(found[2] >= 0):
                 continue
             height[i], normal[i], index[i] = found
             carried = np.nanmax(height[i]) if np.isnan(height[i, -1]) else height[i, -1]
             rise = float(carried - floor[i])
+            last = (ball[i], unit(normal[i, index[i] >= 0].mean(axis=0)))
             if abs(rise - base) > SEARCH - 0.5:
                 stop = i + 1
                 break
@@ -320,14 +323,18 @@ def _follow(
     return _Under(height, normal, index)
 
 
-def _one(hits: Hits, ok: Flags, row: int, floor: float, rise: float, settings: FeetSettings) -> tuple[Array, Array, Indices] | None:
-    """Heights, normals and objects of one sole's rays, rows ``row`` on; None where none finds anything."""
+def _on_plane(last: tuple[Array, Array], ball: Array) -> float:
+    """How much higher the plane of one contact is at the next one's place."""
+    place, normal = last
+    return float(-(normal[:2] @ (ball - place)[:2]) / max(float(normal[2]), 0.2))
+
+
+def _one(hits: Hits, ok: Flags, row: int, floor: float, rise: float, settings: FeetSettings) -> tuple[Array, Array, Indices]:
+    """Heights, normals and objects of one sole's rays, rows ``row`` on; NaN, up and -1 where they find nothing."""
     p = len(ok)
     z = hits.point[row : row + p, :, 2]
     away = z - (floor + rise)
     use = ok & (away <= settings.trace_up) & (away >= -settings.trace_down)
-    if not use.any():
-        return None
     best = np.where(use, np.abs(away), np.inf).argmin(axis=1)
     line = np.arange(p)
     found = use[line, best]

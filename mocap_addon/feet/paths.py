@@ -40,6 +40,8 @@ ROLLING = float(np.radians(2.5))
 """Radians that a flat foot pitches by at most; beyond it rolls."""
 SETTLING = 0.06
 """Seconds next to rolling in which pitch is left alone; as long again until all of it is taken away."""
+HURRY = 0.3
+"""Part of a swing that a foot is ahead of its source at most."""
 UP_PART = 0.75
 """A foot that steps up has risen in this first part of its way, one that steps down falls in the last."""
 
@@ -111,13 +113,16 @@ class _Foot:
         at = np.flatnonzero(self.held)
         self.which = self.owner[at]
         self._carry(ground, prints, times, at, moving)
-        self.rise = signals.between(self._spread(prints.rise, at), self.held, times, UP_PART)
+        abrupt = _abrupt(prints, self.owner)
+        part = 1.0 - (1.0 - UP_PART) * signals.ease((np.abs(abrupt) - 0.03) / 0.07)
+        ball = soles[:, side, BALL]
+        self.rise = _followed(prints, self.owner, ball[:, :2], times, part)
         self.floor = signals.between(self._spread(prints.source[:, 2], at), self.held, times)
         tilt = quat.exp(_between_vectors(self._spread(quat.log(prints.tilt), at), self.held, times))
-        ball = soles[:, side, BALL]
         base = quat.mul(tilt, legs.foot[:, side])
         base_ankle = ball + quat.rotate(tilt, legs.ankle[:, side] - ball)
         base_ankle[:, 2] += self.rise
+        base_ankle[:, :2] += _hurried(ball[:, :2], abrupt, self.held, times)
         ease = (times, settings.ease_out, settings.ease_in)
         flat = found.flat[:, side] & self.held
         turn = np.zeros((len(times), 3))
@@ -206,6 +211,60 @@ def _lowering(arm: Array, axis: Array, normal: Array, height: Array) -> Array:
     wanted = np.arcsin(np.clip((height - dot(axis * dot(arm, axis)[:, None], normal)) / radius, -1.0, 1.0))
     turn = np.arctan2(y, x) - wanted  # a positive turn about the left axis takes the tip down
     return np.clip((turn + np.pi) % (2.0 * np.pi) - np.pi, -0.5 * np.pi, 0.5 * np.pi)
+
+
+def _abrupt(prints: Prints, owner: Indices) -> Array:
+    """(F,): how much higher than its last the next footprint is than the slopes at both tell: edges on the way, metres. 0 in contact."""
+    before, after = signals.neighbours(owner >= 0)
+    swing = np.flatnonzero((owner < 0) & (before >= 0) & (after < len(owner)))
+    out = np.zeros(len(owner))
+    a, b = owner[before[swing]], owner[after[swing]]
+    way = (prints.place[b] - prints.place[a])[:, :2]
+    slope = -0.5 * sum(dot(prints.normal[k][:, :2], way) / np.maximum(prints.normal[k][:, 2], 0.2) for k in (a, b))
+    out[swing] = prints.rise[b] - prints.rise[a] - slope
+    return out
+
+
+def _followed(prints: Prints, owner: Indices, ball: Array, times: Array, part: Array) -> Array:
+    """(F,): how much a foot is raised; on its way it goes from the plane of its last footprint over to that of the next.
+
+    On an even slope both are the same, and the foot keeps the height over it that it has over its own floor.
+    """
+    held = owner >= 0
+    if not np.any(held):
+        return np.zeros(len(times))
+    before, after = signals.neighbours(held)
+    b, a = np.where(before < 0, after, before), np.where(after >= len(held), before, after)
+    ends = (before < 0) | (after >= len(held))
+
+    def on_plane(k: Indices) -> Array:
+        slope = -prints.normal[k][:, :2] / np.maximum(prints.normal[k][:, 2:], 0.2)
+        return prints.rise[k] + dot(slope, np.where(ends[:, None], ball[b], ball) - prints.source[k][:, :2])
+
+    last, then = on_plane(owner[b]), on_plane(owner[a])
+    x = (times - times[b]) / np.maximum(times[a] - times[b], 1e-9)
+    up = prints.rise[owner[a]] > prints.rise[owner[b]]
+    return last + (then - last) * signals.ease(np.where(up, x / part, (x - (1.0 - part)) / part))
+
+
+def _hurried(ball: Array, abrupt: Array, held: Flags, times: Array) -> Array:
+    """(F, 2): level shifts that let a foot be ahead of its source on a step down and behind it on a step up.
+
+    So it is over its place before it comes down to it, and has risen before it gets to an edge. The source is taken at another time of
+    the swing, ``x' = x + 16 a x^2 (1 - x)^2``, which begins and ends as the source does.
+    """
+    before, after = signals.neighbours(held)
+    inside = np.flatnonzero(abrupt != 0.0)
+    out = np.zeros_like(ball)
+    if len(inside) == 0:
+        return out
+    b, a, fall = before[inside], after[inside], -abrupt[inside]
+    amount = np.clip(1.5 * fall, -HURRY, HURRY) * signals.ease((np.abs(fall) - 0.03) / 0.07)
+    x = (times[inside] - times[b]) / (times[a] - times[b])
+    there = times[inside] + (times[a] - times[b]) * 16.0 * amount * (x * (1.0 - x)) ** 2
+    for c in range(2):
+        out[inside, c] = np.interp(there, times, ball[:, c]) - ball[inside, c]
+    return out
 
 
 def _owners(prints: Prints, mine: Indices, frames: int) -> Indices:

@@ -203,18 +203,12 @@ def _edge_rates(values: Array, mask: Flags, times: Array) -> Array:
     return rate
 
 
-def between(values: Array, mask: Flags, times: Array, rise: float = 1.0) -> Array:
-    """Scalar ``values`` (F,) known where ``mask`` is set; outside eased from one stretch's last to the next one's first, held at the ends.
-
-    With ``rise`` below 1 a way up is done in the first such part of a gap, and a way down in the last.
-    """
+def between(values: Array, mask: Flags, times: Array) -> Array:
+    """Scalar ``values`` (F,) known where ``mask`` is set; outside eased from one stretch's last to the next one's first, held at the ends."""
     if not np.any(mask):
         return np.zeros_like(values)
     before, after = neighbours(mask)
     b = np.where(before < 0, after, before)
     a = np.where(after >= len(mask), before, after)
-    gap = np.maximum(times[a] - times[b], 1e-9)
-    x = np.where(a > b, (times - times[b]) / gap, 0.0)
-    up = values[a] > values[b]
-    x = np.where(up, x / rise, (x - (1.0 - rise)) / rise)
+    x = np.where(a > b, (times - times[b]) / np.maximum(times[a] - times[b], 1e-9), 0.0)
     return np.where(mask, values, values[b] + (values[a] - values[b]) * ease(x))

@@ -64,9 +64,9 @@ class Step:
 class Gait:
     pitch_strike: float = 20.0
     pitch_off: float = 35.0
-    clearance: float = 0.10
+    clearance: float = 0.16
     reach: float = 0.985
-    bob: float = 0.0
+    bob: float = 0.03  # metres from top to bottom, lowest when a heel strikes; people have 3 to 5 cm
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,6 +240,10 @@ def walk(
     k2 = np.hanning(75)
     k2 /= k2.sum()
     z = np.convolve(np.pad(low, 37, mode="edge"), k2, mode="valid")
+    strikes = sorted(s.strike for s in steps if s.strike > 0)
+    if len(strikes) > 1 and gait.bob:
+        phase = np.interp(fine, [strikes[0] - np.median(np.diff(strikes)), *strikes, strikes[-1] + 0.5], np.arange(len(strikes) + 2) - 1.0)
+        z = z - 0.5 * gait.bob * (1 + np.cos(2 * np.pi * phase)) * _ease((fine - strikes[0] + 0.5) / 0.5) * _ease((strikes[-1] + 0.5 - fine) / 0.5)
     if pelvis_rise is not None:
         z = z + pelvis_rise(fine)
     x = np.column_stack([np.interp(t, fine, xy[:, 0]), np.interp(t, fine, xy[:, 1]), np.interp(t, fine, z)])
