@@ -7,12 +7,11 @@ channels of what moves, and of what stands elsewhere than the file has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import bpy
 import numpy as np
@@ -24,11 +23,11 @@ from ..formats.gltf_morph_meshes import MorphMesh
 from ..formats.gltf_nodes import NodeTree
 from ..formats.node_clip import MorphCurve, NodeClip, ScalarCurve
 from ..formats.node_metric import Body
-from ..motion import quat
+from ..motion import quat, timecode
 from ..motion.errors import FileError
 from ..motion.take import Take
 from ..retarget.motion import PoseMotion
-from . import armature, clips, compat, curves, playing, scenes, sources
+from . import armature, clips, curves, morph_keys, playing, scenes, sources
 from .armature import Target
 from .playing import Playing
 
@@ -371,22 +370,20 @@ def _morphs(on: Stage, chosen: Playing, frames: Array) -> tuple[MorphCurve, ...]
     return tuple(out)
 
 
-def _shape_curves(keys: Any, chosen: Playing) -> dict[str, bpy.types.FCurve]:
-    """The shape keys' f-curves that go with an action: those of a slot for them in it, else what they play with it now."""
-    animation = keys.animation_data
-    bag: Sequence[bpy.types.FCurve] = ()
-    if compat.SLOTTED and chosen.action is not None:
-        own = compat.assigned_slot(animation) if animation is not None and animation.action == chosen.action else None
-        slots = [s for s in chosen.action.slots if s.target_id_type == "KEY"]
-        slot = own or next((s for s in slots if s.name_display == keys.name), slots[0] if len(slots) == 1 else None)
-        bag = compat.all_curves(chosen.action, slot) if slot is not None else ()
-    if not bag and animation is not None and chosen.assigned:
-        bag = compat.moving_curves(animation)
+def _shape_curves(keys: bpy.types.Key, chosen: Playing) -> dict[str, bpy.types.FCurve]:
+    """The shape keys' f-curves that go with an action, by the keys' names."""
     out: dict[str, bpy.types.FCurve] = {}
-    for curve in bag:
+    for curve in morph_keys.curves_beside(keys, chosen.action, assigned=chosen.assigned):
         if curve.data_path.startswith(_KEY_BLOCK) and curve.data_path.endswith('"].value') and curves.is_playing(curve):
             out[bpy.utils.unescape_identifier(curve.data_path[len(_KEY_BLOCK) : -len('"].value')])] = curve
     return out
+
+
+def with_extras(on: Stage, made: Made, chosen: Playing, frames: Array) -> Made:
+    """The clip of a retarget with the morph targets and numbers that its action holds at its frames."""
+    if len(frames) != len(made.clip.times):
+        return made
+    return replace(made, clip=replace(made.clip, morphs=_morphs(on, chosen, frames), scalars=_scalars(chosen, frames)))
 
 
 def _on_mesh(on: Stage, values: Mapping[str, Array], mesh: str | None) -> list[MorphCurve]:
@@ -411,8 +408,10 @@ def _scalars(chosen: Playing, frames: Array) -> tuple[ScalarCurve, ...]:
 
 
 def _scalar(name: str, values: Array) -> ScalarCurve:
-    """Whole numbers hold until the next; others go on evenly."""
+    """Whole numbers and time code hold until the next; others go on evenly."""
     whole = np.round(values)
+    if name.startswith(timecode.PREFIX):
+        return ScalarCurve(name, np.asarray(values), True)
     discrete = bool(np.abs(values - whole).max(initial=0.0) < 1e-4)
     return ScalarCurve(name, whole if discrete else np.asarray(values), discrete)
 
