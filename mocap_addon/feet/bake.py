@@ -97,7 +97,9 @@ def bake(
         stacked[:, i] = _continuous_with(quat.normalize(q), take.local_rotations[:, joints[i]])
     moving, translations = _translations(take, feet, legs, pelvis, solved.stretch)
     joint = toe_joints(legs, solved.ankle, foot)
-    return Baked(tuple(joints), stacked, moving, translations, solved, foot, toe, joint, soles(feet, solved.ankle, foot, joint, toe, normal))
+    return Baked(
+        tuple(joints), stacked, moving, translations, solved, foot, toe, joint, soles(feet, solved.ankle, foot, joint, toe, normal)
+    )
 
 
 def _continuous_with(q: Array, source: Array) -> Array:

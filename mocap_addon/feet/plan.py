@@ -52,12 +52,10 @@ def plan_feet(
     settings, gates = settings or FeetSettings(), gates or Gates()
     gate = _gate(take, gates, settings)
     job = _prepare(take, feet, ground, settings, gates)
-    if settings.mode == "als":
-        return als.als_feet(job, gate)
     if settings.mode == "off":
         job = replace(job, found=contacts.summed(np.zeros_like(job.found.parts), job.has_toe, job.found.floor))
         gate = np.zeros_like(gate)
-    return _plant(job, gate)
+    return _plant(job, gate, gates)
 
 
 def _gate(take: Take, gates: Gates, settings: FeetSettings) -> Array:
@@ -111,10 +109,14 @@ def _prepare(take: Take, feet: Feet, ground: Ground | None, settings: FeetSettin
     return Job(take, feet, legs, points, ground, moving, under, obeyed, has_toe, settings)
 
 
-def _plant(job: Job, gate: Array) -> FeetResult:
+def _plant(job: Job, gate: Array, gates: Gates) -> FeetResult:
     take, feet, legs, settings = job.take, job.feet, job.legs, job.settings
     prints = find_prints(job.ground, feet, job.soles, legs.foot, take.times, job.found, job.under, settings)
     path = find_path(job.ground, feet, legs, job.soles, job.found, prints, job.moving, settings)
+    if settings.mode == "als":
+        baked, shift, path = als.als_feet(job, gate, gates.foot_lock, prints, path)
+        surface = clearance.under(job.ground, baked.soles, take.times, settings)
+        return _result(job, gate, prints, path, baked, shift, baked.soles, surface)
     points = soles(feet, path.ankle, path.foot, bake.toe_joints(legs, path.ankle, path.foot), path.toe, path.normal)
     surface = clearance.under(job.ground, points, take.times, settings)
     height = surface.height.reshape(-1, 2, 3)
@@ -140,6 +142,6 @@ def _result(
     footprints = report.footprints(job, prints, path, baked, gate)
     return FeetResult(
         baked.joints, baked.local_rotations, baked.moving, baked.local_translations, shift, job.found.parts,
-        path.held.astype(np.float64), gate, path.weight * gate, baked.soles, traces, normals, footprints,
+        job.found.held.astype(np.float64), gate, path.weight * gate, baked.soles, traces, normals, footprints,
         report.summary(job, prints, path, baked, gate, traces, footprints), report.notes(job, prints, footprints),
     )  # fmt: skip

@@ -76,7 +76,13 @@ def stairs(rise: float, tread: float, up: bool, length: float = 0.56, offset: fl
         k = np.clip(np.ceil((first - y) / tread), 0, 30)
         return sign * rise * k + 0.0 * x
 
-    return Scene(f"stairs {rise * 100:g}/{tread * 100:g} {'up' if up else 'down'}", w, sliding(w, lambda t: 0.4 * wandering(t)).take, Boxes(boxes), height)
+    return Scene(
+        f"stairs {rise * 100:g}/{tread * 100:g} {'up' if up else 'down'}",
+        w,
+        sliding(w, lambda t: 0.4 * wandering(t)).take,
+        Boxes(boxes),
+        height,
+    )
 
 
 def ledge(reverse=False, drop=0.4) -> Scene:
@@ -165,7 +171,9 @@ def jump() -> Scene:
         steps.append(Step(side, (x, -0.8, 0.3), 0.0, 1.5, 1.58, 9.0, 9.1))
     w = walk(tuple(steps), 3.0, gait=Gait(pitch_strike=0.0, clearance=0.15))
     ground = Union([Plane(), Boxes([Box((-2, -3, 0.0), (2, -0.5, 0.3), "box")])])
-    return Scene("jump", w, w.take, ground, lambda x, y, t: np.where(y < -0.5, 0.3, 0.0), source_height=lambda x, y, t: np.where(y < -0.5, 0.3, 0.0))
+    return Scene(
+        "jump", w, w.take, ground, lambda x, y, t: np.where(y < -0.5, 0.3, 0.0), source_height=lambda x, y, t: np.where(y < -0.5, 0.3, 0.0)
+    )
 
 
 SLOPES = (10, 20, 30, 40)

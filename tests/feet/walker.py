@@ -243,7 +243,9 @@ def walk(
     strikes = sorted(s.strike for s in steps if s.strike > 0)
     if len(strikes) > 1 and gait.bob:
         phase = np.interp(fine, [strikes[0] - np.median(np.diff(strikes)), *strikes, strikes[-1] + 0.5], np.arange(len(strikes) + 2) - 1.0)
-        z = z - 0.5 * gait.bob * (1 + np.cos(2 * np.pi * phase)) * _ease((fine - strikes[0] + 0.5) / 0.5) * _ease((strikes[-1] + 0.5 - fine) / 0.5)
+        z = z - 0.5 * gait.bob * (1 + np.cos(2 * np.pi * phase)) * _ease((fine - strikes[0] + 0.5) / 0.5) * _ease(
+            (strikes[-1] + 0.5 - fine) / 0.5
+        )
     if pelvis_rise is not None:
         z = z + pelvis_rise(fine)
     x = np.column_stack([np.interp(t, fine, xy[:, 0]), np.interp(t, fine, xy[:, 1]), np.interp(t, fine, z)])
