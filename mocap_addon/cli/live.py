@@ -47,8 +47,8 @@ class Interrupt:
 
 def record(options: argparse.Namespace, out: Output) -> int:
     """Record until the time is over, or Ctrl-C."""
+    from ..stream import sidecar
     from ..stream.session import LiveSession
-    from ..stream.sidecar import Sidecar
 
     path = Path(options.out)
     try:
@@ -63,11 +63,14 @@ def record(options: argparse.Namespace, out: Output) -> int:
         return FAILED
     with tempfile.TemporaryDirectory(prefix="mocap-live-") as folder, Interrupt() as interrupt:
         session = LiveSession(folder, sources, relays=options.relay, options={"record": str(path.absolute())})
-        session.notes = Sidecar(take=path.stem, start=time.time())
+        session.notes = sidecar.Sidecar(take=path.stem, start=time.time())
         try:
             session.start()
             _record(session, options, out, interrupt)
         except MocapError as error:
+            session.close()
+            for left in (path, sidecar.beside(path)):  # not there before, and empty
+                left.unlink(missing_ok=True)
             out.failure(str(error), file=str(path))
             return FAILED
         finally:
