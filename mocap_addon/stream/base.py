@@ -62,7 +62,8 @@ class BaseDecoder:
 
     def header(self, data: bytes, state: State) -> list[Head]:
         try:
-            return self.heads(data, state)
+            with np.errstate(all="ignore"):  # numbers that are none are looked for, never warned of
+                return self.heads(data, state)
         except (BrokenPacketError, UnknownPacketError):
             return []
         except Exception as error:  # whatever arrives, receiving goes on
@@ -73,7 +74,8 @@ class BaseDecoder:
         counts = state.counts
         counts.packets += 1
         try:
-            frames = self.read(data, state)
+            with np.errstate(all="ignore"):
+                frames = self.read(data, state)
         except BrokenPacketError:
             counts.broken += 1
             return []

@@ -148,7 +148,8 @@ class Noitom(BaseDecoder):
             head = members[0][1]
             values = np.frombuffer(b"".join(packets[i][64:] for i, _ in members), "<f4").reshape(len(members), head.size)
             try:
-                frames = _frames(head, values.astype(np.float64), [h.number for _, h in members], state)
+                with np.errstate(all="ignore"):
+                    frames = _frames(head, values.astype(np.float64), [h.number for _, h in members], state)
             except BrokenPacketError:
                 for i, _ in members:
                     out[i] = self.decode(packets[i], state)

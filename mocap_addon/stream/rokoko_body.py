@@ -59,7 +59,7 @@ PARENT: dict[str, str] = {n: _parent(n) for n in JOINTS}
 
 
 def _t_pose(name: str) -> tuple[float, float, float, float]:
-    """x, y, z, w in Unity's axes."""
+    """x, y, z, w in Unity's axes, to the digits that are published."""
     side, part = _split(name)
     s = 1.0 if side == "left" else -1.0
     if name == "hip":
@@ -79,7 +79,14 @@ def _t_pose(name: str) -> tuple[float, float, float, float]:
     return (0.5, s * 0.5, -s * 0.5, 0.5)
 
 
-T_POSE: dict[str, tuple[float, float, float, float]] = {n: _t_pose(n) for n in JOINTS}
+
+
+def _unit(q: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+    size = sum(v * v for v in q) ** 0.5
+    return (q[0] / size, q[1] / size, q[2] / size, q[3] / size)
+
+
+T_POSE: dict[str, tuple[float, float, float, float]] = {n: _unit(_t_pose(n)) for n in JOINTS}
 """Global rotation of every joint in Studio's T-pose: x, y, z, w in Unity's axes."""
 
 

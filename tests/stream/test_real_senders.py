@@ -17,6 +17,7 @@ from mocap_addon.stream.frame import Frame, Sender, frames_of, to_take
 from mocap_addon.stream.protocols import decoder
 from tests import node
 
+from . import lz4_writer
 from .bodies import moving, of_kind, packets, received
 
 FINGERED = humanoid.BONES
@@ -264,3 +265,17 @@ def test_natnet_reads_what_we_send(version):
         np.testing.assert_allclose(sent, np.stack([ours[:, 0], ours[:, 2], -ours[:, 1]], axis=1), atol=1e-6)
         assert frame.suffix.timestamp == pytest.approx(float(take.times[i]))
         assert frame.rigid_bodies[0].tracking_valid
+
+
+def test_the_package_reads_the_tests_own_compressor():
+    frame = pytest.importorskip("lz4.frame", reason="lz4 is not installed")
+    rng = np.random.default_rng(1)
+    for content in (
+        b"",
+        b"a" * 500,
+        b"abcd" * 900,
+        rng.bytes(3000),
+        *packets(decoder("rokoko"), moving(decoder("rokoko").standard(), frames=1)),
+    ):
+        packed = lz4_writer.compress(content)
+        assert frame.decompress(packed) == content == lz4_frame.decompress(packed)
