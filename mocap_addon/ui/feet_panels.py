@@ -63,12 +63,14 @@ class MOCAP_PT_feet(_Tab, bpy.types.Panel):
             row.operator("mocap.bake_feet", text="Bake Again", icon="FILE_REFRESH").how = "AGAIN"
             row.operator("mocap.feet_as_baked", text="", icon="EYEDROPPER")
             fact(layout, context, "Made From", str(planted.get("source")))
-        row = layout.row(align=True)
+        column = layout.column(align=True)
+        column.use_property_split = False
+        row = column.row(align=True)
         row.prop(settings, "show", toggle=True, icon="HIDE_OFF" if settings.show else "HIDE_ON")
         if settings.mode != "OFF":
             row.operator("mocap.check_feet", text="", icon="DRIVER_DISTANCE")
         if settings.show:
-            row = layout.row(align=True)
+            row = column.row(align=True)
             for name in ("show_footprints", "show_paths", "show_depth"):
                 row.prop(settings, name, toggle=True)
 
@@ -147,12 +149,13 @@ def _draw_side(
     row.label(text=f"{side.title()}: {'planted' if on else 'free'}", icon="PINNED" if on else "UNPINNED")
     if edited:
         row.label(text="changed")
-    row = box.row(align=True)
-    for what, text in (("ON", "Plant"), ("OFF", "Free"), ("START", "Start Here"), ("END", "End Here")):
-        button = row.operator("mocap.foot_contact", text=text)
-        button.side, button.what = side.upper(), what
     button = row.operator("mocap.foot_contact", text="", icon="LOOP_BACK")
     button.side, button.what = side.upper(), "FOUND"
+    for line in ((("ON", "Plant"), ("OFF", "Free")), (("START", "Start Here"), ("END", "End Here"))):
+        row = box.row(align=True)
+        for what, text in line:
+            button = row.operator("mocap.foot_contact", text=text)
+            button.side, button.what = side.upper(), what
 
 
 def _numbers(layout: bpy.types.UILayout, context: bpy.types.Context, group: str) -> None:

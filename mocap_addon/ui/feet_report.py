@@ -21,13 +21,12 @@ def rows(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def contact_rows(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """One row a contact: where and when, how far the foot slid in the source, and how far it does now."""
+    """One row a contact: when, how far the foot slid in the source, and how far it does now."""
     contacts = report.get("contacts")
     out: list[tuple[str, str, str]] = []
     for one in list(contacts)[:_FEWEST] if isinstance(contacts, list | tuple) else ():
-        where = f" on {one['on']}" if one.get("on") else ""
-        what = f"{one['side'].title()} {one['start_s']:.2f} to {one['end_s']:.2f} s{where}"
-        after = f"{one['slid_mm']:.1f} mm" + ("" if one.get("reached", True) else ", out of reach")
+        what = f"{one['side'][:1].upper()} {one['start_s']:.2f} to {one['end_s']:.2f} s"
+        after = f"{one['slid_mm']:.1f} mm" if one.get("reached", True) else "out of reach"
         out.append((what, f"{one['source_slid_mm']:.0f} mm", after))
     return out
 

@@ -81,6 +81,10 @@ class FeetNumbers:
     __annotations__ = {name: _number(name) for name in FeetSettings.describe()}
 
 
+def _show_changed(self: bpy.types.bpy_struct, context: bpy.types.Context) -> None:
+    feet_overlay.sync()
+
+
 class MocapGroundObject(bpy.types.PropertyGroup):
     """One object of the list."""
 
@@ -112,7 +116,7 @@ class MocapFeet(bpy.types.PropertyGroup):
     show: BoolProperty(
         name="Show in the View",
         description="Draw contacts, footprints, what is under the soles, and where they sink into the ground",
-        update=lambda self, context: feet_overlay.sync(),
+        update=_show_changed,
     )
     show_paths: BoolProperty(name="Paths", description="The way of the balls of the feet over the whole motion", default=True)
     show_footprints: BoolProperty(name="Footprints", description="Where a foot stands in one place", default=True)

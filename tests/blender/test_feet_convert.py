@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import bpy
 import numpy as np
 import pytest
@@ -42,7 +44,7 @@ def test_measured_only(tmp_path, capfd):
     (record,) = convert(capfd, tmp_path, WALK, "--character", CHARACTER, "--feet", "off", "--formats", "bvh")
     (plain,) = convert(capfd, tmp_path / "plain", WALK, "--character", CHARACTER, "--formats", "bvh")
     assert record["feet"]["report"]["before"] and "feet" not in plain
-    assert open(record["files"]["bvh"]).read() == open(plain["files"]["bvh"]).read()
+    assert Path(record["files"]["bvh"]).read_text() == Path(plain["files"]["bvh"]).read_text()
 
 
 @pytest.mark.parametrize("words, sentence", [(("--ground", "nowhere.obj"), "no such file"), (("--ground", "x.txt"), "cannot be ground")])
