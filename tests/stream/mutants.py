@@ -7,8 +7,9 @@ import gc
 import re
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -37,6 +38,7 @@ _WRITTEN = (
 )
 
 
+@cache
 def corpus(name: str) -> list[bytes]:
     """Valid packets of a protocol, in all its kinds: whole and split bodies with fingers, props, descriptions."""
     protocol = decoder(name)
@@ -129,9 +131,11 @@ def throw(name: str, count: int, seed: int = 0, *, measure_memory: bool = False)
     settled = 0
     for data in valid:
         protocol.decode(data, state)
+    damaged: Iterable[bytes] = mutants(name, count, seed)
     if measure_memory:
+        damaged = list(damaged)
         tracemalloc.start()
-    for i, data in enumerate(mutants(name, count, seed)):
+    for i, data in enumerate(damaged):
         out.count += 1
         counts = state.counts
         before = counts.frames, counts.broken + counts.unknown
