@@ -128,55 +128,52 @@ def run(location: Array, angles: Array, gate: Array, airborne: Flags, settings: 
             settings.als_pelvis_rising, settings.als_pelvis_falling,
         )
     )  # fmt: skip
-    zero3, zero2 = (0.0, 0.0, 0.0), (0.0, 0.0)
-    goals = [[tuple(v) for v in location[:, side].tolist()] for side in range(2)]
-    tilts = [[tuple(v) for v in angles[:, side].tolist()] for side in range(2)]
-    gates, flying = gate.tolist(), airborne.tolist()
-    offset = [zero3, zero3] if fresh else [goals[0][0], goals[1][0]]
-    tilt = [zero2, zero2] if fresh else [tilts[0][0], tilts[1][0]]
-    pelvis = zero3 if fresh else _lower(goals[0][0], goals[1][0])
-    offsets: list[tuple[tuple[float, ...], tuple[float, ...]]] = []
-    tilted: list[tuple[tuple[float, ...], tuple[float, ...]]] = []
-    pelvises: list[tuple[float, ...]] = []
-    for i in range(n):
-        wanted = [zero3, zero3]
+    goals = np.concatenate([location, angles], axis=2).tolist()
+    wanted0 = [0.0] * 5
+    state = [list(wanted0), list(wanted0)] if fresh else [list(goals[0][0]), list(goals[0][1])]
+    px, py, pz = (0.0, 0.0, 0.0) if fresh else _lower(goals[0][0], goals[0][1])[:3]
+    feet: list[list[list[float]]] = []
+    pelvises: list[tuple[float, float, float]] = []
+    for goal, gates, flying in zip(goals, gate.tolist(), airborne.tolist(), strict=True):
+        wanted = [wanted0, wanted0]
         for side in (0, 1):
-            if flying[i]:
-                offset[side] = _towards(offset[side], zero3, reset)
-                tilt[side] = _turned(tilt[side], zero2, reset)
-            elif gates[i][side] <= 0.0:
-                offset[side], tilt[side] = zero3, zero2
+            if flying:
+                state[side] = _step(state[side], wanted0, reset, reset)
+            elif gates[side] <= 0.0:
+                state[side] = wanted0
             else:
-                goal = goals[side][i]
-                wanted[side] = goal
-                offset[side] = _towards(offset[side], goal, falling if offset[side][2] > goal[2] else rising)
-                tilt[side] = _turned(tilt[side], tilts[side][i], turning)
-        if 0.5 * (gates[i][0] + gates[i][1]) > 0.0:
-            goal = zero3 if flying[i] else _lower(wanted[0], wanted[1])
-            pelvis = _towards(pelvis, goal, p_rising if goal[2] > pelvis[2] else p_falling)
+                wanted[side] = t = goal[side]
+                state[side] = _step(state[side], t, falling if state[side][2] > t[2] else rising, turning)
+        feet.append([state[0], state[1]])
+        if gates[0] + gates[1] <= 0.0:
+            px = py = pz = 0.0
         else:
-            pelvis = zero3
-        offsets.append((offset[0], offset[1]))
-        tilted.append((tilt[0], tilt[1]))
-        pelvises.append(pelvis)
-    out.location[:], out.angles[:], out.pelvis[:] = offsets, tilted, pelvises
+            t = _lower(wanted[0], wanted[1])
+            x, y, z = t[0] - px, t[1] - py, t[2] - pz
+            share = p_rising if z > 0.0 else p_falling
+            if share <= 0.0 or x * x + y * y + z * z < SNAP:
+                px, py, pz = t[0], t[1], t[2]
+            else:
+                px, py, pz = px + share * x, py + share * y, pz + share * z
+        pelvises.append((px, py, pz))
+    moved = np.array(feet)
+    out.location[:], out.angles[:], out.pelvis[:] = moved[..., :3], moved[..., 3:], pelvises
     return out
 
 
-def _lower(left: tuple[float, ...], right: tuple[float, ...]) -> tuple[float, ...]:
+def _lower(left: list[float], right: list[float]) -> list[float]:
     """The target of the lower foot; the right one's where they are level."""
     return left if left[2] < right[2] else right
 
 
-def _towards(c: tuple[float, ...], t: tuple[float, ...], share: float) -> tuple[float, ...]:
-    x, y, z = t[0] - c[0], t[1] - c[1], t[2] - c[2]
-    if share <= 0.0 or x * x + y * y + z * z < SNAP:
-        return t
-    return (c[0] + share * x, c[1] + share * y, c[2] + share * z)
-
-
-def _turned(c: tuple[float, ...], t: tuple[float, ...], share: float) -> tuple[float, ...]:
-    a, b = (t[0] - c[0] + 180.0) % 360.0 - 180.0, (t[1] - c[1] + 180.0) % 360.0 - 180.0
-    if share <= 0.0 or (abs(a) <= SNAP_DEGREES and abs(b) <= SNAP_DEGREES):
-        return t
-    return ((c[0] + share * a + 180.0) % 360.0 - 180.0, (c[1] + share * b + 180.0) % 360.0 - 180.0)
+def _step(c: list[float], t: list[float], share: float, turn: float) -> list[float]:
+    """One foot's offset and angles a step nearer to their targets (five numbers each)."""
+    cx, cy, cz, ca, cb = c
+    tx, ty, tz, ta, tb = t
+    x, y, z = tx - cx, ty - cy, tz - cz
+    if share > 0.0 and x * x + y * y + z * z >= SNAP:
+        tx, ty, tz = cx + share * x, cy + share * y, cz + share * z
+    a, b = (ta - ca + 180.0) % 360.0 - 180.0, (tb - cb + 180.0) % 360.0 - 180.0
+    if turn > 0.0 and (abs(a) > SNAP_DEGREES or abs(b) > SNAP_DEGREES):
+        ta, tb = (ca + turn * a + 180.0) % 360.0 - 180.0, (cb + turn * b + 180.0) % 360.0 - 180.0
+    return [tx, ty, tz, ta, tb]

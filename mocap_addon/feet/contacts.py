@@ -25,6 +25,8 @@ PART_OF_TRAVEL = 0.2
 """Feet of a walk carried over to other legs slide by a part of the walker's speed; what is slower than this part of it may stand."""
 SHAKE = 0.001
 """Metres that points may shake by (median of what the low pass takes away); noisier takes are smoothed more."""
+LANDING = 0.1
+"""Seconds that a landing or lift-off takes at most; what slides for longer slides in contact."""
 STILL = 0.04
 """m/s: what stands still is no faster after the low pass."""
 
@@ -130,23 +132,35 @@ def detect(
             parts[:, side, part] = signals.without_short(found, settings.shortest_contact, dt)
     if floor is None:
         _drop_raised(parts, soles, settings.enter_height * scale)
-    _trim(parts, v, stay_speed)
+    _trim(parts, v, stay_speed, signals.half_width(LANDING, dt))
     return summed(parts, has_toe, floor)
 
 
-def _trim(parts: Flags, v: Array, fastest: Array) -> None:
-    """Take away the first and last frames of a part's contacts in which it is much faster than in the rest of them.
+def _trim(parts: Flags, v: Array, fastest: Array, most: int) -> None:
+    """Take away up to ``most`` of the first and last frames of a part's contacts in which it is much faster than in the rest of them.
 
     What stands still in the middle has landed when it stands still, what slides all the time when it slides.
     """
     for side in range(2):
         for part in range(3):
-            for a, b in zip(*(x.tolist() for x in signals.runs(parts[:, side, part])), strict=True):
-                own = v[a:b, side, part]
-                calm = np.flatnonzero(own <= np.clip(2.0 * np.median(own), STILL, fastest[a:b]))
-                if len(calm):
-                    parts[a : a + calm[0], side, part] = False
-                    parts[a + calm[-1] + 1 : b, side, part] = False
+            start, end = signals.runs(parts[:, side, part])
+            if len(start) == 0:
+                continue
+            long = end - start
+            frame = np.flatnonzero(parts[:, side, part])
+            owner = np.repeat(np.arange(len(start)), long)
+            own = v[frame, side, part]
+            first = np.cumsum(long) - long
+            median = own[np.lexsort((own, owner))][first + long // 2]
+            calm = own <= np.clip(2.0 * median, STILL, None)[owner]
+            calm &= own <= fastest[frame]
+            away = np.where(calm, frame - start[owner], len(v))
+            before = np.minimum.reduceat(away, first)
+            after = np.minimum.reduceat(np.where(calm, end[owner] - 1 - frame, len(v)), first)
+            some = before < len(v)
+            low = start + np.where(some, np.minimum(before, most), 0)
+            high = end - np.where(some, np.minimum(after, most), 0)
+            parts[:, side, part] = signals.filled(low, high, high > low, len(v))
 
 
 def summed(parts: Flags, has_toe: tuple[bool, bool], floor: float | None) -> Contacts:

@@ -306,10 +306,12 @@ def _follow(
         base = rise
         stop = n
         for i in range(first, n):
-            ahead_of = rise if last is None else rise + _on_plane(last, ball[i])
             # the level of the contact before, its plane gone on with, the take's own: the first of those that find most
-            tries = [_one(hits, ok[i - first], (i - first) * p, floor[i], wanted, settings) for wanted in (rise, ahead_of, 0.0)]
-            found = max(tries, key=lambda t: np.count_nonzero(t[2] >= 0))
+            found = _one(hits, ok[i - first], (i - first) * p, floor[i], rise, settings)
+            for wanted in (rise if last is None else rise + _on_plane(last, ball[i]), 0.0):
+                if not np.all(found[2] >= 0):
+                    other = _one(hits, ok[i - first], (i - first) * p, floor[i], wanted, settings)
+                    found = other if np.count_nonzero(other[2] >= 0) > np.count_nonzero(found[2] >= 0) else found
             if not np.any(found[2] >= 0):
                 continue
             height[i], normal[i], index[i] = found

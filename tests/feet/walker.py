@@ -155,7 +155,7 @@ def _foot(steps: list[Step], shape: Shape, gait: Gait, t: np.ndarray):
     def stance(s: Step, u):
         """Foot in contact at times u (extrapolates)."""
         q = _yaw(np.full(len(u), s.yaw))
-        flat_ankle = np.asarray(s.ball) + [0, 0, shape.ball_height] - quat.rotate(_yaw(s.yaw), joint)
+        flat_ankle = np.asarray(s.ball) + np.array([0, 0, shape.ball_height]) - quat.rotate(_yaw(s.yaw), joint)
         heel_at = flat_ankle + quat.rotate(_yaw(s.yaw), heel)
         land = np.clip((u - s.strike) / (s.flat - s.strike), 0, 1)
         rise = np.clip((u - s.heel_off) / (s.toe_off - s.heel_off), 0, 1)
@@ -163,7 +163,7 @@ def _foot(steps: list[Step], shape: Shape, gait: Gait, t: np.ndarray):
         p = np.where(u < s.flat, down, -off * rise**2)
         r = quat.mul(q, _pitch(p))
         by_heel = heel_at - quat.rotate(r, heel)
-        by_ball = np.asarray(s.ball) + [0, 0, shape.ball_height] - quat.rotate(r, joint)
+        by_ball = np.asarray(s.ball) + np.array([0, 0, shape.ball_height]) - quat.rotate(r, joint)
         return np.where((u < s.flat)[:, None], by_heel, by_ball), p
 
     for k, s in enumerate(steps):
@@ -213,7 +213,7 @@ def walk(
 
     ``pelvis_rise``: added to the pelvis (F,) after everything, for jumps. ``facing``: yaw of the pelvis over time, else between the feet's.
     """
-    n = int(round(last * fps)) + 1
+    n = round(last * fps) + 1
     t = np.arange(n) / fps
     fine = np.arange(0.0, last + 1e-9, 1.0 / 240.0)
     per = [[s for s in steps if s.side == side] for side in range(2)]
@@ -232,7 +232,7 @@ def walk(
     def smooth(x):
         return np.convolve(np.pad(x, 72, mode="edge"), k, mode="valid")
 
-    xy = np.column_stack([smooth(mid[:, 0]), smooth(mid[:, 1])]) + (_turned(yaws, np.array([0.0, -0.03])) if True else 0)
+    xy = np.column_stack([smooth(mid[:, 0]), smooth(mid[:, 1])]) + _turned(yaws, np.array([0.0, -0.03]))
     yaws = smooth(yaws)
     hips = [xy + _turned(yaws, np.array([w, 0.0])), xy + _turned(yaws, np.array([-w, 0.0]))]
     z = _hip_heights(xy, [(hips[i], feet[i][0]) for i in range(2)], shape, gait)
@@ -266,7 +266,7 @@ def _pose(t, fps, middle, heading, feet, steps, shape, rolls, toes) -> Walk:
     p = np.zeros((n, 10, 3))
     g[:, 0] = g[:, 1] = _yaw(heading)
     p[:, 0] = middle
-    p[:, 1] = middle + [0, 0, 0.3]
+    p[:, 1] = middle + np.array([0, 0, 0.3])
     parts = np.zeros((n, 2, 2), dtype=bool)
     for side, k in ((0, 2), (1, 6)):
         ankle, pitch, toe, yaw, parts[:, side] = feet[side]
@@ -307,12 +307,9 @@ def _down(direction, left):
 
 
 def sliding(walk: Walk, drift, noise: float = 0.0, seed: int = 1) -> Walk:
-    """The same body carried along by ``drift(times) -> (F, 3)``: its feet slide; ``noise``: metres of shaking as well."""
+    """The same body carried along by ``drift(times) -> (F, 3)``: its feet slide; ``noise``: metres (root mean square) of white shaking as well."""
     shift = drift(walk.take.times)
     if noise:
         rng = np.random.default_rng(seed)
-        white = rng.normal(size=shift.shape)
-        k = np.hanning(9)
-        white = np.stack([np.convolve(white[:, c], k / k.sum(), mode="same") for c in range(3)], axis=1)
-        shift = shift + noise * white / max(white.std(), 1e-9)
+        shift = shift + noise / np.sqrt(3.0) * rng.normal(size=shift.shape)
     return Walk(walk.take.rerooted(lambda q: q, lambda v: v + shift, rest=False), walk.feet, walk.steps, walk.shape, walk.parts)
