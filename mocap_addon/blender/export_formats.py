@@ -166,6 +166,12 @@ def _map(job: Job) -> Written:
     return export_map.write(job)
 
 
+def _viewer(job: Job) -> Written:
+    from . import preview_page
+
+    return preview_page.write(job)
+
+
 def _check(job: Job, k: int, one: Compact, found: Sequence[Channel]) -> Measured:
     """The error of what is in the file: read back, and measured anew where that is not number by number what was measured before."""
     clip = job.made[k].clip
@@ -211,6 +217,7 @@ FORMATS: dict[str, ExportFormat] = {
     "fbx": ExportFormat("FBX", ".fbx", _fbx),
     "vrma": ExportFormat("VRM Animation", ".vrma", _vrma),
     "bvh": ExportFormat("BVH", ".bvh", _bvh),
+    "viewer": ExportFormat("Page for the Browser", ".html", _viewer, _always),
     "map": ExportFormat("Bone Map", ".map.json", _map, _always),
 }
 """The formats by name, in the order in which they are shown."""
