@@ -20,7 +20,7 @@ from . import rig_graph
 def export(obj: bpy.types.Object, path: str | Path) -> Path:
     """Export an armature with the meshes it moves as a ``.glb`` in its rest pose.
 
-    The armature stands in the scene as it does now. Skinned meshes hang on the scene, not below the armature: their own place means nothing,
+    The armature stands in the scene as it does now. Skinned meshes hang on the scene, not below the armature: their place means nothing,
     and validators warn of it.
 
     Raises

@@ -2,7 +2,7 @@
 """FBX files of a character and one motion, for Unreal and Unity, through Blender's own exporter.
 
 What engines stumble over is made right before Blender sees it. A copy of the character is put into a scene of its own: its bones and meshes
-are multiplied by where and how large the armature stands, in centimetres, so that every node of the file has the scale 1 and FBX's own unit;
+are multiplied by where and how large the armature stands, in centimetres, so that every node of the file has scale 1 and FBX's own unit;
 the motion is baked onto the copy as it is seen; constraints and drivers are gone. For Unity the copy is also turned Y up, so that the root
 has no turn of -90 degrees. Nothing of the person's is touched but a name: where the file needs one that is taken, its owner lends it for
 the moment of writing.
@@ -272,4 +272,3 @@ def _lend(stack: ExitStack, kind: bpy.types.bpy_prop_collection, block: bpy.type
     own = block.name
     block.name = name
     stack.callback(setattr, block, "name", own)
-

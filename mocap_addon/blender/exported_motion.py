@@ -51,7 +51,14 @@ def write(
 
     scene = bpy.context.scene
     options = ExportOptions(
-        (name,), bound=choices.bound, match=choices.match, loop=choices.loop, mesh=choices.mesh, fbx=choices.fbx, together=False, manifest=False
+        (name,),
+        bound=choices.bound,
+        match=choices.match,
+        loop=choices.loop,
+        mesh=choices.mesh,
+        fbx=choices.fbx,
+        together=False,
+        manifest=False,
     )
     if name not in FORMATS:
         raise MocapError(f'"{name}" is not an export format; choose from {", ".join(FORMATS)}.')
@@ -60,10 +67,12 @@ def write(
         if known is None and FORMATS[name].needs_character(options):
             known = export_character.export(obj, Path(folder) / ".character.glb")
         on = node_clips.stage(obj, known, scene, result.target)
+        chosen = playing.choose(obj, result.action)
         if choices.match:
-            made = node_clips.of_action(on, playing.choose(obj, result.action), scene=scene, bound=choices.bound or 1e-4)
+            made = node_clips.of_action(on, chosen, scene=scene, bound=choices.bound or 1e-4)
         else:
             made = node_clips.of_motion(on, result.on_bones, name=result.action.name)
+            made = node_clips.with_extras(on, made, chosen, node_clips.sample_frames(chosen, scene))
         made = export.shaped(made, options)
         files, said = FORMATS[name].write(Job(on, (made,), (made.take,), options, Path(folder), scene, "character"))
         os.replace(files[0].path, path)

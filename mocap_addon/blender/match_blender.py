@@ -27,9 +27,7 @@ _MOST = 6  # halvings: 64 pieces a frame
 _SAFE = 0.8
 
 
-def refined(
-    on: Stage, take: Take, frames: Array, sampled: Callable[[Array], Take], bound: float | None
-) -> tuple[Take, Array, float]:
+def refined(on: Stage, take: Take, frames: Array, sampled: Callable[[Array], Take], bound: float | None) -> tuple[Take, Array, float]:
     """More samples where they are needed.
 
     Parameters

@@ -183,10 +183,7 @@ def of_action(
 
         take, frames, apart = match_blender.refined(on, take, frames, sampled, bound)
     notes = [note for note in take.notes if "moves by itself" not in note]
-    if take.facts.get("evaluated") == "curves":
-        loosely = 1.0
-    else:
-        loosely = _EVALUATED
+    loosely = 1.0 if take.facts.get("evaluated") == "curves" else _EVALUATED
     take = _from_where_it_stands(on, take)
     way = None
     if in_place:

@@ -194,8 +194,8 @@ def _add_export(p: argparse.ArgumentParser) -> None:
         "--max-error",
         type=_millimetres,
         metavar="MM",
-        help="leave keys out of three.js clips, GLB and VRM animations and write numbers shorter, as long as nothing on the character moves "
-        "by more than this many millimetres; without it every frame is written to the last digit",
+        help="leave keys out of three.js clips, GLB and VRM animations and write numbers shorter, as long as nothing on the character "
+        "is off by more than this many millimetres; without it every frame is written to the last digit",
     )
     group.add_argument(
         "--match-blender",

@@ -13,7 +13,8 @@ import numpy as np
 from ..motion.errors import FileError
 from .gltf_buffers import Buffers
 from .gltf_nodes import NodeTree, loader_names, read_json
-from .node_clip import Channel, Path as Property
+from .node_clip import Channel
+from .node_clip import Path as Property
 
 _OF_THREE: Mapping[str, Property] = {"quaternion": "rotation", "position": "translation", "scale": "scale"}
 
@@ -42,8 +43,9 @@ def gltf(path: str | Path, tree: NodeTree) -> dict[str, list[Channel]]:
     for animation in data.get("animations") or ():
         channels = out.setdefault(str(animation.get("name") or ""), [])
         for channel in animation["channels"]:
-            prop, node = channel["target"]["path"], node_of.get(names[channel["target"]["node"]])
-            if node is None or prop == "weights":
+            prop: Property = channel["target"]["path"]
+            node = node_of.get(names[int(channel["target"]["node"])])
+            if node is None or str(prop) == "weights":
                 continue
             sampler = animation["samplers"][channel["sampler"]]
             values = buffers.array(sampler["output"])
@@ -51,7 +53,9 @@ def gltf(path: str | Path, tree: NodeTree) -> dict[str, list[Channel]]:
     return out
 
 
-def _channel(node: int, prop: Property, times: np.ndarray[Any, np.dtype[np.float64]], flat: np.ndarray[Any, np.dtype[np.float64]]) -> Channel:
+def _channel(
+    node: int, prop: Property, times: np.ndarray[Any, np.dtype[np.float64]], flat: np.ndarray[Any, np.dtype[np.float64]]
+) -> Channel:
     values = flat.reshape(len(times), -1)
     if values.shape[1] != (4 if prop == "rotation" else 3):
         raise FileError("What was written cannot be read back; this is a fault of the add-on.")

@@ -37,8 +37,10 @@ _MANY = 150
 class Writing(Protocol):
     """How a format writes the numbers of a channel."""
 
-    shares: Sequence[float]
-    """Shares of the bound that the rounding of one channel may take: each is tried."""
+    @property
+    def shares(self) -> Sequence[float]:
+        """Shares of the bound that the rounding of one channel may take: each is tried."""
+        ...
 
     def choice(self, channel: Channel, finest: float) -> int:
         """The shortest way of writing that is off by at most ``finest`` (radians, or units of a place or scale)."""
@@ -263,15 +265,16 @@ class _Search:
 def _lengths(clip: NodeClip, body: Body, truth: Sequence[Channel], *, inherited: bool) -> Array:
     """(C,): metres that an error of one radian, or one unit of a place, of a channel moves something by.
 
-    Of a rotation the distance to the farthest of what is fixed to the node and of the moving nodes below; with ``inherited`` to the farthest
-    of all that hangs on it.
+    Of a rotation the distance to the farthest of what is fixed to the node and of the moving nodes below; with ``inherited`` to the
+    farthest of all that hangs on it.
     """
     at = clip.times[np.unique(np.linspace(0, len(clip.times) - 1, 16).astype(int))]
     moving = {c.node for c in clip.channels}
     points = Body(body.tree, {*body.watched, *moving}).over(moving)
     places, of = points.at(truth, at), points.of
     carried = np.concatenate([np.full(len(step.of), step.node) for step in points.steps])
-    row = {int(n): r for r, n in reversed(list(enumerate(of.tolist())))}
+    owners: list[int] = of.tolist()
+    row = {n: r for r, n in reversed(list(enumerate(owners)))}
     above = {n: next((a for a in body.tree.ancestors(n) if a in moving), -1) for n in moving}
     below: dict[int, list[int]] = {n: np.flatnonzero(carried == n).tolist() for n in moving}
     for n in moving:

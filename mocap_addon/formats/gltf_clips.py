@@ -36,7 +36,7 @@ _STILL_MORPH = 1e-6
 class GlbWriting:
     """Numbers as bytes: 16-bit integers or float32."""
 
-    shares = (0.5,)
+    shares: Sequence[float] = (0.5,)
 
     def choice(self, channel: Channel, finest: float) -> int:
         """Only rotations can be short in core glTF."""

@@ -51,7 +51,8 @@ def morph_meshes(data: Json) -> list[MorphMesh]:
         count = len(parts[0].get("targets") or ()) if parts else 0
         if not count:
             continue
-        given: list[object] = list((mesh.get("extras") or {}).get("targetNames") or ())
+        extras: Json = mesh.get("extras") or {}
+        given: list[object] = list(extras.get("targetNames") or ())
         targets = tuple(str(name) for name in given[:count]) if len(given) >= count else ("",) * count
         objects = (names[i],) if len(parts) == 1 else _parts(sanitize(mesh.get("name") or f"mesh_{node['mesh']}"), len(parts), taken)
         out.append(MorphMesh(i, str(node.get("name") or ""), targets, objects))

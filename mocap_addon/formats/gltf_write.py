@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """glTF files as parts that can be changed and written: the JSON, and one block of bytes.
 
-Source: glTF 2.0 specification (Khronos, ISO/IEC 12113:2022), sections 3.6 (buffers) and 4 (GLB). Numbers that nothing uses any more are left
-out of what is written, so that a character whose animations are exchanged ten times is no larger than after the first.
+Source: glTF 2.0 specification (Khronos, ISO/IEC 12113:2022), sections 3.6 (buffers) and 4 (GLB). Numbers that nothing uses any more are
+left out of what is written, so that a character whose animations are exchanged ten times is no larger than after the first.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ _COMPONENT = {"<f4": 5126, "<i2": 5122}
 _KIND = {1: "SCALAR", 3: "VEC3", 4: "VEC4"}
 
 # Extensions that are known to name no accessors (or, as instancing, where); with others nothing is left out.
-_KNOWN = ("KHR_materials", "KHR_texture", "KHR_lights_punctual", "KHR_mesh_quantization", "EXT_texture", "EXT_mesh_gpu_instancing")
-_KNOWN = (*_KNOWN, "VRM", "KHR_animation_pointer", "KHR_xmp", "KHR_node_visibility", "MSFT_texture", "KHR_draco")
+_KNOWN = (
+    *("KHR_materials", "KHR_texture", "KHR_lights_punctual", "KHR_mesh_quantization", "EXT_texture", "EXT_mesh_gpu_instancing"),
+    *("VRM", "KHR_animation_pointer", "KHR_xmp", "KHR_node_visibility", "MSFT_texture", "KHR_draco"),
+)
 
 
 @dataclass
@@ -64,6 +66,16 @@ class GltfFile:
     def begin_block(self) -> None:
         """What is added from here on goes into a block (buffer view) of its own."""
         self._block = -1
+
+    def add_block(self, content: bytes) -> int:
+        """Bytes as a block of their own; its number."""
+        self._pad()
+        self.begin_block()
+        view = self._view()
+        self.binary += content
+        self.data["bufferViews"][view]["byteLength"] = len(content)
+        self.begin_block()
+        return view
 
     _block: int = -1
 
@@ -211,11 +223,7 @@ def _take_pictures_in(file: GltfFile, buffers: Buffers, path: Path) -> None:
         if not uri or uri.startswith("data:"):
             continue
         content = buffers.beside(uri)
-        file.begin_block()
-        file._pad()
-        view = file._view()
-        file.binary += content
-        file.data["bufferViews"][view]["byteLength"] = len(content)
+        view = file.add_block(content)
         del image["uri"]
         image["bufferView"] = view
         image["mimeType"] = image.get("mimeType") or _MIME.get(Path(uri).suffix.lower(), "image/png")
@@ -240,7 +248,8 @@ def _accessor_places(data: Json) -> Iterator[tuple[Any, Any]]:
     """Everything that holds the number of an accessor, as (owner, key)."""
     for mesh in data.get("meshes") or ():
         for primitive in mesh.get("primitives") or ():
-            for owner in (primitive.get("attributes") or {}, *(primitive.get("targets") or ())):
+            owners: list[Json] = [primitive.get("attributes") or {}, *(primitive.get("targets") or ())]
+            for owner in owners:
                 for key in owner:
                     yield owner, key
             if primitive.get("indices") is not None:
@@ -253,9 +262,11 @@ def _accessor_places(data: Json) -> Iterator[tuple[Any, Any]]:
             yield sampler, "input"
             yield sampler, "output"
     for node in data.get("nodes") or ():
-        instanced = ((node.get("extensions") or {}).get("EXT_mesh_gpu_instancing") or {}).get("attributes") or {}
-        for key in instanced:
-            yield instanced, key
+        extensions: Json = node.get("extensions") or {}
+        instancing: Json = extensions.get("EXT_mesh_gpu_instancing") or {}
+        attributes: Json = instancing.get("attributes") or {}
+        for key in attributes:
+            yield attributes, key
 
 
 def _view_places(data: Json) -> Iterator[tuple[Any, Any]]:

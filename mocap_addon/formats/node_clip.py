@@ -139,7 +139,12 @@ def channels_of(times: Array, motions: Iterable[NodeMotion]) -> tuple[Channel, .
     out: list[Channel] = []
     for motion in motions:
         scale = None if motion.scale is None else motion.scale[None]
-        for path, values in (("rotation", motion.rotations), ("translation", motion.translations), ("scale", scale)):
+        found: tuple[tuple[Path, Array | None], ...] = (
+            ("rotation", motion.rotations),
+            ("translation", motion.translations),
+            ("scale", scale),
+        )
+        for path, values in found:
             if values is not None:
                 out.append(channel(motion.node, path, times, values, motion.metres))
     return tuple(out)

@@ -280,8 +280,9 @@ def _clip_text(one: Clip) -> str:
         held = f',"interpolation":{_DISCRETE}' if track.discrete else ""
         lines.append(f'{{"name":{name},"type":"{kind}","times":{times},"values":{_numbers(values)}{held}}}')
     user_data = json.dumps(json.dumps(dict(one.user_data), separators=(",", ":"), allow_nan=False))
+    blending = _ADDITIVE_BLENDING if one.additive else _NORMAL_BLENDING
     return (
-        f'{{"name":{json.dumps(one.name)},"duration":{one.duration!r},"uuid":"{one.uuid}","blendMode":{_ADDITIVE_BLENDING if one.additive else _NORMAL_BLENDING},'
+        f'{{"name":{json.dumps(one.name)},"duration":{one.duration!r},"uuid":"{one.uuid}","blendMode":{blending},'
         f'"userData":{user_data},"tracks":[{",".join(lines)}]}}'
     )
 

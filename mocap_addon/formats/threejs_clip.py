@@ -28,7 +28,7 @@ _SMALLEST_MORPH = 1e-4  # a morph target that never does more does nothing
 class JsonWriting:
     """Numbers as text, in fewer or more decimals."""
 
-    shares = (0.5, 0.15)
+    shares: Sequence[float] = (0.5, 0.15)
 
     def choice(self, channel: Channel, finest: float) -> int:
         """Decimals. The largest component of a rotation is the sum of the others' errors off, so a last digit counts about twice."""

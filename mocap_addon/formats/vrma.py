@@ -2,8 +2,8 @@
 """Takes to VRM animations (``VRMC_vrm_animation`` 1.0): humanoid rotations and the hips' way, for any VRM character.
 
 Source: VRM Consortium, *VRMC_vrm_animation-1.0*. The file's own rest pose is the T-pose that motion is counted from. Here its bones have
-identity rotations in it: with ``G`` a joint's global rotation, ``G0`` at rest and ``D`` the turn that brings a rest pose with hanging arms to
-a T-pose (1 where it is one), the bone's global rotation is ``N = A G G0^-1 D^-1 A^-1``, ``A`` the turn about the vertical that makes the
+identity rotations in it: with ``G`` a joint's global rotation, ``G0`` at rest and ``D`` the turn that brings a rest pose with hanging arms
+to a T-pose (1 where it is one), the bone's global rotation is ``N = A G G0^-1 D^-1 A^-1``, ``A`` the turn about the vertical that makes the
 character face the format's front. What lies between two humanoid bones is multiplied in.
 """
 
@@ -31,16 +31,16 @@ from .node_pose import TO_GLTF
 Array = NDArray[np.float64]
 Chains = Mapping[str, tuple[int, ...]]
 
+SIDES = ("left", "right")
 _CHAIN_NAMES: dict[str, tuple[str, ...]] = {
     "spine": ("spine", "chest", "upperChest"),
     "neck": ("neck",),
     "Thumb": ("ThumbMetacarpal", "ThumbProximal", "ThumbDistal"),
     **{finger: (f"{finger}Proximal", f"{finger}Intermediate", f"{finger}Distal") for finger in ("Index", "Middle", "Ring", "Little")},
 }
-_SINGLE = ("hips", "head", "jaw", *(f"{s}{p}" for s in ("left", "right") for p in ("Shoulder", "UpperArm", "LowerArm", "Hand")))
-_SINGLE = (*_SINGLE, *(f"{s}{p}" for s in ("left", "right") for p in ("UpperLeg", "LowerLeg", "Foot", "Toes")))
-_NEEDED = ("hips", "spine", "head", *(f"{s}{p}" for s in ("left", "right") for p in ("UpperArm", "LowerArm", "Hand")))
-_NEEDED = (*_NEEDED, *(f"{s}{p}" for s in ("left", "right") for p in ("UpperLeg", "LowerLeg", "Foot")))
+_LIMBS = ("UpperArm", "LowerArm", "Hand", "UpperLeg", "LowerLeg", "Foot")
+_SINGLE = ("hips", "head", "jaw", *(f"{side}{part}" for side in SIDES for part in (*_LIMBS, "Shoulder", "Toes")))
+_NEEDED = ("hips", "spine", "head", *(f"{side}{part}" for side in SIDES for part in _LIMBS))
 _IS_T_POSE = np.radians(15.0)
 
 
