@@ -59,7 +59,7 @@ class Take:
     timecode : str or None
         ``HH:MM:SS:FF`` of the first frame (:mod:`.timecode`); ``time_code`` is the same, understood.
     timecode_rate : Fraction or None
-        Frames a second of the time code; None: the rate of the take.
+        Frames a second of the time code; None: the rate of the take, also where its samples have gaps.
     events : tuple of (seconds, name)
         What was marked on the same time axis: annotations, hits, slates.
     notes : tuple of str
@@ -107,7 +107,7 @@ class Take:
     @cached_property
     def time_code(self) -> TimeCode | None:
         """The time code of the first sample; None where there is none, or what is written is none."""
-        rate = self.timecode_rate or self.rate
+        rate = self.timecode_rate or self.rate or timeline.usual_rate(self.times)
         if self.timecode is None or rate is None:
             return None
         try:

@@ -32,6 +32,8 @@ PREFIX = "TC"
 HOUR, MINUTE, SECOND, FRAME, SUBFRAME = "TCHour", "TCMinute", "TCSecond", "TCFrame", "TCSubframe"
 
 _LABEL = re.compile(r"\s*(\d{1,2}):(\d{1,2}):(\d{1,2})([:;.,])(\d{1,4})(\.\d+)?\s*", re.ASCII)
+_CLOCK = re.compile(r"\s*(\d{1,2}):(\d{1,2}):(\d{1,2})(?:[.,](\d{3}))?\s*", re.ASCII)
+"""A clock's time, ``HH:MM:SS`` or ``HH:MM:SS.mmm``, as some suits send it: milliseconds are always three digits."""
 _NEAR = 1e-3
 """Frames: what lies so close below a frame is that frame; times have been through milliseconds and single precision."""
 
@@ -111,6 +113,7 @@ def parse(text: str, rate: Fraction, *, drop: bool | None = None) -> TimeCode:
     ----------
     text : str
         ``HH:MM:SS:FF``; a semicolon (some write a full stop or a comma) before the frame means drop-frame; ``.25`` after it a part of one.
+        Also a clock's ``HH:MM:SS.mmm``: the frame that lies there in the second.
     rate : Fraction
         Frames a second of the time code.
     drop : bool, optional
@@ -121,6 +124,11 @@ def parse(text: str, rate: Fraction, *, drop: bool | None = None) -> TimeCode:
     MocapError
         No label, a field out of range, or a frame number that drop-frame leaves out.
     """
+    clock = _CLOCK.fullmatch(text)
+    if clock is not None:
+        beyond = int(clock[4] or 0) / 1000.0 * nominal(rate)
+        part = f"{beyond % 1.0:.6f}"[1:] if beyond % 1.0 < 0.9999995 else ""
+        return parse(f"{clock[1]}:{clock[2]}:{clock[3]}:{int(beyond)}{part}", rate, drop=drop)
     found = _LABEL.fullmatch(text)
     if found is None:
         raise MocapError(f'"{text}" is not a time code; write HH:MM:SS:FF, or HH:MM:SS;FF for drop-frame.')

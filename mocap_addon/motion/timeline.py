@@ -89,6 +89,15 @@ def uniform_times(count: int, rate: Fraction, start: float = 0.0) -> Array:
     return start + np.arange(count, dtype=np.float64) * float(rate.denominator) / float(rate.numerator)
 
 
+def usual_rate(times: Array) -> Fraction | None:
+    """The common rate that most neighbouring ``times (F,)`` lie apart by, whatever gaps there are; None where there is none within 1 %."""
+    if len(times) < 2:
+        return None
+    step = float(np.median(np.diff(times)))
+    near = min(COMMON_RATES, key=lambda rate: abs(float(rate) * step - 1.0))
+    return near if abs(float(near) * step - 1.0) < 0.01 else None
+
+
 def sample_times(times: Array, rate: Fraction) -> Array:
     """Whole frames at ``rate`` that cover ``times``: from its first, to the last that is not after its end (within 1e-6 of a frame)."""
     if len(times) == 0:

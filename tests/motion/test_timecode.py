@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -185,6 +186,23 @@ def test_time_code_that_came_as_a_curve_is_held() -> None:
     got = take_at(Fraction(30), 30, "00:00:00:00").sampled(np.array([0.5 / 30, 1.9 / 30, 2.0 / 30]))
     assert got.curves["TCFrame"].tolist() == [0.0, 1.0, 2.0]
     assert np.allclose(got.curves["ramp"], [0.5, 1.9, 2.0])
+
+
+def test_a_clocks_time_is_the_frame_that_lies_there() -> None:
+    assert str(parse("10:20:30.500", Fraction(60))) == "10:20:30:30"
+    assert str(parse("10:20:30.125", Fraction(24))) == "10:20:30:03"
+    assert str(parse("10:20:30.010", Fraction(25))) == "10:20:30:00.25"
+    assert str(parse("10:20:30", Fraction(25))) == "10:20:30:00"
+    assert str(parse("10:20:30.999", Fraction(25))) == "10:20:30:24.975"
+
+
+def test_gaps_do_not_hide_the_rate() -> None:
+    """Ten samples are missing; the others lie 1/60 s apart."""
+    take = take_at(Fraction(60), 100, "10:00:00:12")
+    gone = np.r_[0:40, 50:100]
+    gaps = replace(take, times=take.times[gone], local_rotations=take.local_rotations[gone], rate=None, curves={})
+    assert gaps.time_code == parse("10:00:00:12", Fraction(60))
+    assert timeline.usual_rate(np.array([0.0, 0.31, 0.9])) is None and timeline.usual_rate(np.zeros(1)) is None
 
 
 def test_what_is_no_time_code_is_none() -> None:
