@@ -27,6 +27,7 @@ from bpy.props import (
 from ..blender.control_rig import CONTROLS
 from . import rig_takes, takes, waiting
 from .body import BodySliders, MaskSettings
+from .export_settings import MocapExport
 from .extras import ExtraSettings
 from .feet_settings import MocapFeet, MocapSole
 from .live_properties import MocapLive
@@ -333,4 +334,5 @@ class MocapScene(ReadSettings, JobSettings, bpy.types.PropertyGroup):
         poll=_is_armature,
     )
     feet: PointerProperty(name="Feet", description="How feet are put on the ground", type=MocapFeet)
+    export: PointerProperty(name="Export", description="What the Export panel is set to", type=MocapExport)
     row_filter: EnumProperty(name="Show", description="Which bones the list shows", items=FILTERS)

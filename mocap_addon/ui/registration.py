@@ -13,6 +13,7 @@ import bpy
 
 from . import (
     characters,
+    export_settings,
     feet_memory,
     feet_overlay,
     feet_panels,
@@ -24,6 +25,7 @@ from . import (
     live_hold,
     live_properties,
     live_send,
+    operators_export,
     operators_feet,
     operators_live,
     operators_pose,
@@ -34,6 +36,7 @@ from . import (
     operators_update,
     outdated,
     panels,
+    panels_export,
     panels_live,
     presets,
     preview,
@@ -53,6 +56,8 @@ CLASSES: tuple[type, ...] = (
     live_properties.MocapLiveSource,
     live_properties.MocapLiveBinding,
     live_properties.MocapLive,
+    export_settings.MocapExportAction,
+    export_settings.MocapExport,
     properties.MocapScene,
     operators_take.MOCAP_OT_open_take,
     operators_take.MOCAP_OT_read_take,
@@ -105,6 +110,11 @@ CLASSES: tuple[type, ...] = (
     *feet_panels.PANELS,
     *operators_live.CLASSES,
     *panels_live.CLASSES,
+    operators_export.MOCAP_OT_export,
+    operators_export.MOCAP_OT_list_actions,
+    panels_export.MOCAP_UL_export_actions,
+    panels_export.MOCAP_PT_export,
+    panels_export.MOCAP_PT_export_settings,
 )
 
 POINTERS: tuple[tuple[type, type], ...] = (
@@ -166,6 +176,7 @@ def unregister() -> None:
     characters.forget_all()
     fitting.forget_all()
     outdated.forget_all()
+    operators_export.forget_all()
     for owner, _group in reversed(POINTERS):
         del owner.mocap
     for cls in reversed(CLASSES):
