@@ -31,12 +31,16 @@ SAMPLES = 9
 """Rays along a sole from heel to tip; one more is cast at the ball."""
 SEARCH = 3.0
 """Metres above and below that are asked for at once; who climbs farther is asked for again."""
-SUPPORT = 0.35
-"""Part of the sole that has to lie on a level."""
+SUPPORT = 0.3
+"""Part of the sole that has to lie on a level for the foot to stand on it."""
+ENOUGH = 0.45
+"""Part of the sole that a foot is pushed to have under it, as far as the setting ``toe_in_wall`` allows."""
 SLOW_TURN = 0.1
 """rad/s: a foot that turns faster than this is about to roll."""
 EVEN = 0.02
 """Metres: hits that close to one plane are one level."""
+HIGH_STEP = 0.25
+"""Metres: how much farther than the trace a next step is looked for, where the trace finds too little."""
 HANGING = 0.25
 """Metres: a contact that much below the contacts before and after it has stepped beside an edge."""
 
@@ -306,9 +310,10 @@ def _follow(
         base = rise
         stop = n
         for i in range(first, n):
-            # the level of the contact before, its plane gone on with, the take's own: the first of those that find most
+            # the level of the contact before, its plane gone on with, a high step up or down, the take's own: the first that finds most
             found = _one(hits, ok[i - first], (i - first) * p, floor[i], rise, settings)
-            for wanted in (rise if last is None else rise + _on_plane(last, ball[i]), 0.0):
+            gone_on = rise if last is None else rise + _on_plane(last, ball[i])
+            for wanted in (gone_on, rise + HIGH_STEP, rise - HIGH_STEP, 0.0):
                 if not np.all(found[2] >= 0):
                     other = _one(hits, ok[i - first], (i - first) * p, floor[i], wanted, settings)
                     found = other if np.count_nonzero(other[2] >= 0) > np.count_nonzero(found[2] >= 0) else found
@@ -349,17 +354,22 @@ def _one(hits: Hits, ok: Flags, row: int, floor: float, rise: float, settings: F
     )
 
 
-def _carrying(under: _Under, offsets: Array, ahead: Array) -> tuple[Flags, Indices]:
-    """(n, P): which samples lie on the level that carries the sole, and which sample stands for it: the highest level with enough of it."""
+def _carrying(under: _Under, offsets: Array, ahead: Array, ball: bool = True) -> tuple[Flags, Indices]:
+    """(n, P): which samples lie on the level that carries the sole, and which sample stands for it: the highest level with enough of it.
+
+    With ``ball`` only levels under the ball count, where there is one: it carries the foot when the heel rises.
+    """
     z = under.height
     slope = -dot(under.normal, ahead[:, None]) / np.maximum(under.normal[..., 2], 0.2)
     predicted = z[:, :, None] + slope[:, :, None] * (offsets[:, None, :] - offsets[:, :, None])
     with np.errstate(invalid="ignore"):
         on = np.abs(z[:, None, :] - predicted) < EVEN  # (n, j, k): sample k lies on the plane of j
     share = on[..., :SAMPLES].mean(axis=2)
-    at_ball = predicted[:, :, -1]
+    at_ball = np.nan_to_num(predicted[:, :, -1], nan=-np.inf)
     enough = np.where(share >= SUPPORT, at_ball, -np.inf)
-    enough = np.where(np.isnan(enough), -np.inf, enough)
+    with_ball = np.where(on[:, :, -1], enough, -np.inf)
+    if ball:
+        enough = np.where(np.isfinite(with_ball).any(axis=1)[:, None], with_ball, enough)
     best = np.where(np.isfinite(enough).any(axis=1), enough.argmax(axis=1), np.nan_to_num(share).argmax(axis=1))
     return on[np.arange(len(z)), best], best
 
@@ -379,7 +389,15 @@ def _out_of_risers(under: _Under, offsets: Array, ahead: Array, tip: Array, heel
     behind = (higher & (x < rearmost[:, None])).any(axis=1)
     back = np.where(in_front & ~behind, tip - foremost + 0.005, 0.0)
     forth = np.where(behind & ~in_front, rearmost - heel + 0.005, 0.0)
+    share = on.mean(axis=1)
+    inward = np.where((share > 0.0) & (share < ENOUGH), (ENOUGH - share) * (tip - heel), 0.0)
+    forth += np.where(~in_front & ~behind & ~on[:, 0] & on[:, -1], inward, 0.0)
+    back += np.where(~in_front & ~behind & on[:, 0] & ~on[:, -1], inward, 0.0)
     limit = settings.toe_in_wall
+    other, _ = _carrying(under, offsets, ahead, ball=False)  # what carries the heel alone: the foot may as well go back onto it
+    onto = 0.02 - np.where(other[:, :SAMPLES], x, -np.inf).max(axis=1)
+    rather = ~other[:, -1] & other.any(axis=1) & (forth > onto) & (onto > 0.0)
+    forth, back = np.where(rather, 0.0, forth), np.where(rather, onto, back)
     return np.minimum(np.nan_to_num(forth, posinf=0.0), limit) - np.minimum(np.nan_to_num(back, posinf=0.0), limit)
 
 

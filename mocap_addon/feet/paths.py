@@ -40,9 +40,9 @@ ROLLING = float(np.radians(2.5))
 """Radians that a flat foot pitches by at most; beyond it rolls."""
 SETTLING = 0.06
 """Seconds next to rolling in which pitch is left alone; as long again until all of it is taken away."""
-HURRY = 0.3
-"""Part of a swing that a foot is ahead of its source at most."""
-UP_PART = 0.75
+AHEAD, BEHIND = 0.29, 0.15
+"""Parts of a swing that a foot is ahead of its source on a step down, or behind it on a step up, at most."""
+UP_PART = 0.9
 """A foot that steps up has risen in this first part of its way, one that steps down falls in the last."""
 
 
@@ -259,7 +259,7 @@ def _hurried(ball: Array, abrupt: Array, held: Flags, times: Array) -> Array:
     if len(inside) == 0:
         return out
     b, a, fall = before[inside], after[inside], -abrupt[inside]
-    amount = np.clip(1.5 * fall, -HURRY, HURRY) * signals.ease((np.abs(fall) - 0.03) / 0.07)
+    amount = np.clip(1.5 * fall, -BEHIND, AHEAD) * signals.ease((np.abs(fall) - 0.03) / 0.07)
     x = (times[inside] - times[b]) / (times[a] - times[b])
     there = times[inside] + (times[a] - times[b]) * 16.0 * amount * (x * (1.0 - x)) ** 2
     for c in range(2):

@@ -50,7 +50,7 @@ class FeetSettings:
     clearance: float = _of(0.01, "m", "A swinging sole stays this far above the ground where the source did not touch it.")
     replant_yaw: float = _of(40.0, "deg", "A planted foot that the body has turned away from by more than this is planted anew.")
     replant_distance: float = _of(0.20, "m", "A planted foot that its source has moved away from by more than this is planted anew.")
-    toe_in_wall: float = _of(0.08, "m", "How far a place is pulled back whose toes would stick in a riser or wall.")
+    toe_in_wall: float = _of(0.10, "m", "How far a place is moved at most that has toes in a riser or wall, or the ball beyond an edge.")
     pelvis_window: float = _of(0.35, "s", "Smoothing of the pelvis' path, to either side.")
     pelvis_limit: float = _of(0.60, "m", "The pelvis goes no farther down than this from where the ground alone would have it.")
     compression: float = _of(0.45, "1", "A leg is not bent to less than this part of its length.")
