@@ -42,7 +42,7 @@ def write(job: Job) -> tuple[list[ExportedFile], list[str]]:
         raise MocapError("The page needs the character's glTF file.")
     path = job.folder / f"{job.stem}{viewer_page.SUFFIX}"
     clips = [PageClip(one.clip, _source(job, one), one.notes) for one in job.made]
-    size, error = page(path, job.stage.path, clips, character=job.stage.obj.name, roles=roles_of(job), bound=job.options.bound or _BOUND)
+    size, error = page(path, job.stage.path, clips, character=_title(job), roles=roles_of(job), bound=job.options.bound or _BOUND)
     names = tuple(one.clip.name for one in clips)
     return [ExportedFile(path, "viewer", names, size, error, seconds=max(one.clip.duration for one in clips))], []
 
@@ -114,6 +114,13 @@ def preview(obj: bpy.types.Object, names: Sequence[str], *, folder: Path | None 
     if open_it:
         webbrowser.open(path.as_uri())
     return path
+
+
+def _title(job: Job) -> str:
+    """The object's name; the file's where that says nothing."""
+    name, path = job.stage.obj.name, job.stage.path
+    says_nothing = name.split(".")[0] in ("Armature", "Rig", "root", "Root")
+    return path.stem if says_nothing and path is not None and not path.name.startswith(".") else name
 
 
 def _source(job: Job, made: Made) -> Take | None:

@@ -9,8 +9,8 @@ const LOW = 0.045; // of the height: how far above its lowest place a standing f
 const SHORTEST = 0.06; // seconds
 
 const SIDES = {
-  left: /left|(^|[_.\- ])l([_.\- ]|$)|^[a-z]*_?l_|^L(?=[A-Z])|[a-z0-9]L$|_L$/,
-  right: /right|(^|[_.\- ])r([_.\- ]|$)|^[a-z]*_?r_|^R(?=[A-Z])|[a-z0-9]R$|_R$/,
+  left: /left|(^|[_.\- ])l([_.\- ]|$)|^[a-z]*_?l_|^L(?=[A-Z])|[a-z0-9]L$|_L$|^l(?=foot|toe|ankle|ball)/,
+  right: /right|(^|[_.\- ])r([_.\- ]|$)|^[a-z]*_?r_|^R(?=[A-Z])|[a-z0-9]R$|_R$|^r(?=foot|toe|ankle|ball)/,
 };
 
 /** { left: [ankle, toes], right: ... } as objects: those that are named, else those that sound like it. */

@@ -137,8 +137,8 @@ class Viewer {
     for (const one of [actor, source]) if (one) one.trails.visible = state.trails;
     this.el.compareSection.hidden = !source;
     for (const tag of [this.el.tagBefore, this.el.tagAfter]) tag.hidden = compare !== "side";
-    if (source) this.el.tagBefore.textContent = source.label;
-    this.el.tagAfter.textContent = this.data?.character?.name ?? "Character";
+    if (source) this.el.tagBefore.textContent = `Before · ${source.label}`;
+    this.el.tagAfter.textContent = `After · ${this.data?.character?.name ?? "character"}`;
     this.stage.follows = state.follow;
     if (this.found) this.plot.show(this.found, source && compare !== "off" ? source.study(0) : null);
     this.el.legendBefore.hidden = !source || compare === "off";

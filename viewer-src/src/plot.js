@@ -80,7 +80,7 @@ export class Plot {
   }
 
   _y(v) {
-    const bottom = this.holder.clientHeight - 30;
+    const bottom = this.holder.clientHeight - 34;
     return bottom - (Math.min(v, this.top) / this.top) * (bottom - 8);
   }
 
@@ -131,7 +131,7 @@ export class Plot {
     c.restore();
     c.globalAlpha = 1;
     Object.entries(this.data.feet).forEach(([side, foot], k) => {
-      const y = h - 20 + k * 10;
+      const y = h - 19 + k * 10;
       c.fillStyle = "#1f232b";
       c.fillRect(this.left, y, w - this.left - this.right, 6);
       c.fillStyle = COLORS[side];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The room: light, ground, camera.
 import {
-  ACESFilmicToneMapping, CircleGeometry, Color, DirectionalLight, Fog, HemisphereLight, Mesh, PCFSoftShadowMap, PerspectiveCamera, Scene,
+  ACESFilmicToneMapping, CircleGeometry, Color, DirectionalLight, Fog, HemisphereLight, Mesh, PCFShadowMap, PerspectiveCamera, Scene,
   ShaderMaterial, ShadowMaterial, Vector3, WebGLRenderer,
 } from "three";
 import { OrbitControls } from "three/addons/controls/OrbitControls.js";
@@ -15,11 +15,11 @@ export class Stage {
     this.renderer.toneMapping = ACESFilmicToneMapping;
     this.renderer.toneMappingExposure = 1.15;
     this.renderer.shadowMap.enabled = true;
-    this.renderer.shadowMap.type = PCFSoftShadowMap;
+    this.renderer.shadowMap.type = PCFShadowMap;
     this.canvas = this.renderer.domElement;
     this.canvas.tabIndex = 0;
     this.canvas.setAttribute("aria-label", "The character in three dimensions: drag to turn, scroll to come closer");
-    holder.append(this.canvas);
+    holder.prepend(this.canvas);
 
     this.scene = new Scene();
     this.scene.background = new Color(BACK);
@@ -32,7 +32,7 @@ export class Stage {
     this.controls.minDistance = 0.3;
     this.controls.maxDistance = 60;
 
-    this.scene.add(new HemisphereLight(0xdfe8ff, 0x2b2a33, 1.5));
+    this.scene.add(new HemisphereLight(0xdfe8ff, 0x3a3840, 1.9));
     this.sun = new DirectionalLight(0xfff3e2, 2.6);
     this.sun.castShadow = true;
     this.sun.shadow.mapSize.set(2048, 2048);
@@ -66,7 +66,7 @@ export class Stage {
   /** Look at what stands at `center`, `height` tall and `width` wide. */
   frame(center, height, width) {
     const half = (this.camera.fov * Math.PI) / 360;
-    const far = Math.max((height * 0.66) / Math.tan(half), (width * 0.62) / (Math.tan(half) * this.camera.aspect));
+    const far = Math.max((height * 0.72) / Math.tan(half), (width * 0.66) / (Math.tan(half) * this.camera.aspect));
     this.followed.copy(center).setY(0);
     this.controls.target.set(center.x, height * 0.5, center.z);
     this.camera.position.copy(this.controls.target).add(new Vector3(0.42, 0.16, 1).normalize().multiplyScalar(far));
@@ -128,7 +128,7 @@ function grid() {
       }
       void main() {
         float fade = 1.0 - smoothstep(reach * 0.25, reach, distance(at, center));
-        float alpha = max(lines(at, 1.2) * 0.30, lines(at * 4.0, 0.8) * 0.09) * fade;
+        float alpha = max(lines(at, 1.2) * 0.2, lines(at * 4.0, 0.8) * 0.06) * fade;
         gl_FragColor = vec4(vec3(0.62, 0.69, 0.82), alpha);
       }`,
   });
