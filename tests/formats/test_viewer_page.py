@@ -158,7 +158,7 @@ addEventListener("load", async () => {
 """
 
 
-@pytest.mark.parametrize("size", ["1280,800", "500,844"])
+@pytest.mark.parametrize("size", ["1280,800", pytest.param("500,844", marks=pytest.mark.thorough)])
 def test_chromium_plays_it_from_a_file(tmp_path, size):
     program = browser.browser()
     path, _ = page(tmp_path)
