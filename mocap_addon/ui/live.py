@@ -31,6 +31,7 @@ INTERVAL = 1.0 / 60.0
 _SEEN_EVERY = 0.25
 _CHECKED_EVERY = 1.0
 _MOST_PERFORMERS = 64
+_KINDS = {"body": "Performer", "prop": "Prop", "morphs": "Face"}
 
 
 @dataclass
@@ -311,7 +312,7 @@ def _bindings(scene: bpy.types.Scene, keys: list[Key]) -> list:
         known.add(who)
         made = listed.add()
         made.identity, made.kind, made.protocol = who, key[1], key[0].partition(" ")[0]
-        made.name = key[2]
+        made.name = f"{_KINDS[key[1]]} {key[2]}" if key[2].isdigit() else key[2]  # protocols that only number them
         _choose_character(scene, made)
     return list(listed)
 
