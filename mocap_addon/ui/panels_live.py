@@ -7,6 +7,7 @@ import time
 
 import bpy
 
+from ..stream.protocols import PROTOCOLS
 from . import live, live_send, live_takes
 from .panels import _Tab, paragraph
 
@@ -100,7 +101,8 @@ def _draw_source(layout: bpy.types.UILayout, context: bpy.types.Context, source,
         words.append(f"{state.unknown + state.broken} not understood")
     if state.age is not None and state.age > 1.0:
         words.append(f"silent for {state.age:.0f} s")
-    title = ", ".join(state.protocols) + ": " if state.protocols else ""
+    title = ", ".join(PROTOCOLS[name].title for name in state.protocols if name in PROTOCOLS)
+    title = f"{title}: " if title else ""
     paragraph(layout, context, title + ", ".join(words) if state.packets else "Nothing has arrived yet.", "BLANK1")
 
 
@@ -139,7 +141,8 @@ def _draw_performer(layout: bpy.types.UILayout, context: bpy.types.Context, foun
         paragraph(layout, context, "Not heard in this session.", "BLANK1")
         return
     s = one.statistics
-    words = [one.protocol, f"{s.rate:.0f} a second", *([f"{100.0 * s.loss:.1f} % lost"] if s.loss is not None else [])]
+    words = [PROTOCOLS[one.protocol].title if one.protocol in PROTOCOLS else one.protocol, f"{s.rate:.0f} a second"]
+    words += [f"{100.0 * s.loss:.1f} % lost"] if s.loss is not None else []
     words += [f"{1000.0 * s.jitter:.0f} ms jitter"] if s.jitter is not None else []
     words += ["stale: the last pose is held"] if one.stale else []
     words += ["calibrated"] if binding.reference else []

@@ -17,9 +17,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-from support.figures import Figure
-
 from benches.live import PERFORMERS, RATE, dance, datagrams
+from support.figures import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
 CHARACTER = ROOT / "mocap_addon" / "demo" / "character.glb"
