@@ -8,6 +8,8 @@ integration of velocities means.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +19,7 @@ from .footprints import Prints
 from .job import Job
 from .paths import Path
 from .settings import FeetSettings
-from .spaces import spaces_of
+from .spaces import Spaces, spaces_of
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -87,7 +89,7 @@ def _near_contact(job: Job, times: Array) -> Flags:
     return signals.highest(job.found.held.any(axis=1).astype(np.float64), n) > 0.5
 
 
-def _locks(job: Job, path: Path, lock: Array | None, gates: Array, at_steps: object) -> tuple[Array, Indices]:
+def _locks(job: Job, path: Path, lock: Array | None, gates: Array, at_steps: Callable[[Array], Array]) -> tuple[Array, Indices]:
     """Lock weights and what they hold, (N, 2) each."""
     settings, times = job.settings, job.take.times
     curve = np.zeros((len(times), 2))
@@ -97,7 +99,6 @@ def _locks(job: Job, path: Path, lock: Array | None, gates: Array, at_steps: obj
             curve[:, side] = signals.fade(held[:, None].astype(np.float64), held, times, settings.ease_out, 0.0)[:, 0]
         if lock is not None:
             curve = np.where(np.isnan(lock), curve, np.clip(lock, 0.0, 1.0))
-    assert callable(at_steps)
     curves = at_steps(curve)
     both = [als_steps.lock_weights(curves[:, side], gates[:, side]) for side in range(2)]
     return np.stack([b[0] for b in both], axis=1), np.stack([b[1] for b in both], axis=1)
@@ -116,7 +117,7 @@ def _held(job: Job, foot: Array, weight: Array, held_at: Indices, steps: Array) 
     return out
 
 
-def _spaces(job: Job, side: int, now: Array, then: Array, moment: Array):  # noqa: ANN202
+def _spaces(job: Job, side: int, now: Array, then: Array, moment: Array) -> tuple[Spaces, Spaces]:
     """Spaces, at ``now`` and ``then``, of what is under a foot at ``moment``."""
     times = job.take.times
     if job.under is None:

@@ -124,9 +124,8 @@ def solve(legs: Legs, feet: Feet, hip: Array, target: Array, settings: FeetSetti
     knee = hip + w_new * along[..., None] + side_new * out[..., None]
     ankle = hip + w_new * reached[..., None]
     plane, plane_new = cross(w, side), cross(w_new, side_new)
-    return Solved(
-        _turn(thigh, plane, knee - hip, plane_new), _turn(shin, plane, ankle - knee, plane_new), knee, ankle, np.maximum(d - reached, 0.0), stretch
-    )  # fmt: skip
+    thigh_turn, shin_turn = _turn(thigh, plane, knee - hip, plane_new), _turn(shin, plane, ankle - knee, plane_new)
+    return Solved(thigh_turn, shin_turn, knee, ankle, np.maximum(d - reached, 0.0), stretch)
 
 
 def _forward(legs: Legs, feet: Feet, w: Array) -> Array:

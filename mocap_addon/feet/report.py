@@ -141,9 +141,8 @@ def notes(job: Job, prints: Prints, made: tuple[Footprint, ...]) -> tuple[str, .
     late = [p for p in made if not p.reached]
     if late:
         first = job.take.times[late[0].start]
-        out.append(
-            f"{len(late)} of {len(made)} footprints are out of the legs' reach (the first at {first:.2f} s); allow stretch or move the ground."
-        )
+        where = f"{len(late)} of {len(made)} footprints are out of the legs' reach (the first at {first:.2f} s)"
+        out.append(f"{where}; allow stretch or move the ground.")
     hanging = int(np.count_nonzero(prints.object < 0))
     if hanging:
         out.append(f"{hanging} of {len(made)} contacts found no ground within the trace; those feet keep their own height.")

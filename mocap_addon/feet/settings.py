@@ -57,7 +57,7 @@ class FeetSettings:
 
     # legs
     reach: float = _of(0.999, "1", "A leg is not stretched beyond this part of its length, unless the source is.")
-    source_reach: float = _of(0.97, "1", "Up to this part of its length a leg may straighten even if the source is bent more.")
+    source_reach: float = _of(0.95, "1", "Up to this part of its length a leg may straighten even if the source is bent more.")
     soft_reach: float = _of(0.02, "1", "Over this part of its length a leg approaches its limit softly.")
     stretch: float = _of(0.0, "0..1", "How much of what is out of reach is made up by longer bones.")
     stretch_limit: float = _of(1.03, "1", "Longest leg, of its length, with stretch.")

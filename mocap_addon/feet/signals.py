@@ -204,7 +204,7 @@ def _edge_rates(values: Array, mask: Flags, times: Array) -> Array:
 
 
 def between(values: Array, mask: Flags, times: Array) -> Array:
-    """Scalar ``values`` (F,) known where ``mask`` is set; outside eased from one stretch's last to the next one's first, held at the ends."""
+    """Values (F,) known where ``mask`` is set; elsewhere eased from one stretch's last to the next one's first, held at the ends."""
     if not np.any(mask):
         return np.zeros_like(values)
     before, after = neighbours(mask)

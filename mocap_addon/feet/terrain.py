@@ -41,7 +41,7 @@ class Surface:
 
 
 def cast_down(ground: Ground, points: Array, times: Array, up: float, down: float, limit: int = 6, *, nearest: bool = False) -> Hits:
-    """Everything between ``up`` above and ``down`` below points ``(N, 3)``, from above; with ``nearest`` what is nearest to them will do."""
+    """All between ``up`` above and ``down`` below points ``(N, 3)``, from above; with ``nearest`` what is nearest to them will do."""
     origins = points + np.array([0.0, 0.0, up])
     directions = np.zeros_like(points)
     directions[:, 2] = -1.0

@@ -145,7 +145,7 @@ def measure(
     exact = np.linalg.norm(rest[[3, 4, 5, 7, 8, 9]] - rest[[2, 3, 4, 6, 7, 8]], axis=1)
     fps = 1.0 / dt
     return Measures(
-        _fsr(inside, over, dt), _fsr(carry(old, t) if carry else old, over_old, dt), drift * 1e3, speed * 100, skate * 100, skate_old * 100,
+        _fsr(inside, over, dt, parts[:, :, 1]), _fsr(carry(old, t) if carry else old, over_old, dt, parts[:, :, 1]), drift * 1e3, speed * 100, skate * 100, skate_old * 100,
         float(np.where(held[..., None], deep, 0).max() * 1e3), float(np.where(clear_swing[..., None], deep, 0).max() * 1e3), float(gaps.max() * 1e3),
         float(np.mean([f1(result.contacts[:, i, k], parts[:, i, k], round(2 / 30 / dt)) for i in range(2) for k in range(2)])),
         float(tilt), float(np.percentile(dd, 99)), float(1.5 * np.percentile(dd_old, 99) + 1.0), int((fwd < -0.005).sum()),
@@ -174,11 +174,13 @@ def _skate(soles, over, parts, dt):
     return float(s[:, :, :2][parts[1:] & parts[:-1]].mean())
 
 
-def _fsr(soles, over, dt):
+def _fsr(soles, over, dt, held):
+    """Share of frames that skate by the definition, of those in which the truth has the foot on the ground: a low swing is no skating."""
     v = np.linalg.norm(np.gradient(soles[:, :, 1], dt, axis=0)[..., :2], axis=-1)
     n = 2 * round(0.125 / dt) + 1
+    inner = binary_erosion(held, structure=np.ones((3, 1)), border_value=1)
     mean = np.stack([np.convolve(np.pad(v[:, i], n // 2, mode="edge"), np.ones(n) / n, mode="valid") for i in range(2)], axis=1)
-    return float(((over[:, :, 1] < 0.05) & (v > 0.5) & (mean > 0.5)).any(axis=1).mean())
+    return float(((over[:, :, 1] < 0.05) & (v > 0.5) & (mean > 0.5) & inner).any(axis=1).mean())
 
 
 def _tilt(take, n, flat):

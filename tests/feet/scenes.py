@@ -148,8 +148,9 @@ def other_legs(factor: float) -> Scene:
     """A walk's rotations on legs of another length, its travel as it was."""
     w = plain()
     shape = Shape(thigh=0.45 * factor, shin=0.45 * factor)
-    from .walker import ROLES, skeleton
     from mocap_addon.feet.body import find_feet
+
+    from .walker import ROLES, skeleton
 
     sk = skeleton(shape)
     tr = np.broadcast_to(sk.rest_translations, w.take.local_translations.shape).copy()
@@ -179,16 +180,19 @@ def jump() -> Scene:
 SLOPES = (10, 20, 30, 40)
 
 
-def everything() -> list[Scene]:
-    scenes = [clean(), skating(), skating(0.01)]
-    scenes += [slope(d, h) for d in SLOPES for h in range(0, 360, 45)]
-    scenes += [stairs(0.17, 0.28, up) for up in (True, False)]
-    scenes += [over_box(), jump(), platform(False), platform(True), tunnel(), storeys()]
-    scenes += [
+def others() -> list[Scene]:
+    """All but slopes and stairs."""
+    return [
+        clean(), skating(), skating(0.01), over_box(), jump(), platform(False), platform(True), tunnel(), storeys(),
         shaped("boots", Shape(heel_height=0.135, ball_height=0.05)),
         shaped("high heels", Shape(heel_height=0.11, ball_height=0.03)),
         shaped("random roll", Shape(), rolls=7),
         shaped("straight legs", Shape(), gait=Gait(reach=0.997)),
-    ]
-    scenes += [other_legs(f) for f in (0.85, 0.9, 1.15)]
-    return scenes
+        *(other_legs(f) for f in (0.85, 0.9, 1.15)),
+    ]  # fmt: skip
+
+
+def everything() -> list[Scene]:
+    """Every scene."""
+    slopes = [slope(d, h) for d in SLOPES for h in range(0, 360, 45)]
+    return [*others(), *(stairs(0.17, 0.28, up) for up in (True, False)), *slopes]
