@@ -19,7 +19,7 @@ from ..formats.node_metric import Body
 from ..formats.viewer_page import Before, Shown
 from ..motion.errors import MocapError
 from ..motion.take import Take
-from . import export, feet_recipe, recipes, sources, takes, update
+from . import export, feet_recipe, recipes, sources, takes, update_source
 from .export import ExportedFile, ExportOptions, Job
 from .node_clips import Made
 
@@ -133,7 +133,7 @@ def _source(job: Job, made: Made) -> Take | None:
         if below in bpy.data.actions:
             return sources.read_rig(job.stage.obj, action=bpy.data.actions[below])
         recipe = recipes.recipe_of(action)
-        return None if recipe is None else update._reload(recipe, takes.read_takes)
+        return None if recipe is None else update_source.take_again(recipe, takes.read_takes)
     except (MocapError, KeyError, TypeError, ValueError, IndexError, AttributeError):
         return None
 
