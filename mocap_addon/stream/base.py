@@ -62,8 +62,7 @@ class BaseDecoder:
 
     def header(self, data: bytes, state: State) -> list[Head]:
         try:
-            with np.errstate(all="ignore"):  # numbers that are none are looked for, never warned of
-                return self.heads(data, state)
+            return self.heads(data, state)
         except (BrokenPacketError, UnknownPacketError):
             return []
         except Exception as error:  # whatever arrives, receiving goes on
@@ -74,7 +73,7 @@ class BaseDecoder:
         counts = state.counts
         counts.packets += 1
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"):  # numbers that are none are looked for, never warned of
                 frames = self.read(data, state)
         except BrokenPacketError:
             counts.broken += 1
