@@ -12,7 +12,7 @@ from pathlib import Path
 import bpy
 
 from .. import rig
-from ..formats import clip_reduce, gltf_clips, gltf_nodes, gltf_write, viewer_page
+from ..formats import clip_reduce, gltf_clips, gltf_nodes, viewer_page
 from ..formats.gltf_clips import GlbWriting
 from ..formats.node_clip import NodeClip
 from ..formats.node_metric import Body
@@ -100,16 +100,27 @@ def roles_of(job: Job) -> dict[str, str]:
     return out
 
 
-def preview(obj: bpy.types.Object, names: Sequence[str], *, folder: Path | None = None, open_it: bool = True) -> Path:
+def preview(
+    obj: bpy.types.Object,
+    names: Sequence[str | tuple[str, str]],
+    *,
+    folder: Path | None = None,
+    character: str | Path | None = None,
+    open_it: bool = True,
+) -> Path:
     """Write the page of actions of a character into ``folder`` (a temporary one by default) and open it in the browser.
+
+    ``character`` is the glTF file it came from; by default it is exported.
 
     Raises
     ------
     MocapError
         Nothing moves, or the page cannot be written.
     """
-    folder = folder or Path(tempfile.mkdtemp(prefix="mocap-preview-"))
-    report = export.export_actions(obj, names, folder, ExportOptions(("viewer",), bound=_BOUND))
+    if folder is None:  # gone when Blender ends
+        folder = Path(bpy.app.tempdir or tempfile.gettempdir()) / "mocap-preview"
+        folder.mkdir(parents=True, exist_ok=True)
+    report = export.export_actions(obj, names, folder, ExportOptions(("viewer",), bound=_BOUND), character=character)
     path = report.files[0].path
     if open_it:
         webbrowser.open(path.as_uri())
@@ -152,8 +163,3 @@ def _before(take: Take) -> Before:
 def _feet(roles: Mapping[str, str]) -> dict[str, list[str]] | None:
     feet = {side: [roles[role] for role in (f"{side}Foot", f"{side}Toes") if role in roles] for side in _SIDES}
     return feet if any(feet.values()) else None
-
-
-def glb_of(path: Path) -> bytes:
-    """The bytes of a character's file with everything taken in."""
-    return gltf_write.read(path).glb()

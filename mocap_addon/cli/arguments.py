@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import Literal, NoReturn
 
 from . import planting, straight
-from .naming import SUFFIXES
+from .naming import COLLECTED, SUFFIXES
 
-FORMATS: tuple[str, ...] = tuple(SUFFIXES)
+FORMATS: tuple[str, ...] = (*SUFFIXES, *COLLECTED)
 USUAL_FORMATS: tuple[str, ...] = ("blend", "threejs", "bvh")
 AXES: tuple[str, ...] = ("x", "y", "z", "-x", "-y", "-z")
 CONTROLS: tuple[str, ...] = ("auto", "deform", "fk", "ik-legs", "ik")
@@ -181,7 +181,8 @@ def _add_convert(verbs: argparse._SubParsersAction[_Parser]) -> None:
         type=_formats,
         default=USUAL_FORMATS,
         metavar="LIST",
-        help=f"what to write, with commas: {','.join(FORMATS)} ({','.join(USUAL_FORMATS)} by default)",
+        help=f"what to write, with commas: {','.join(FORMATS)} ({','.join(USUAL_FORMATS)} by default); "
+        "map (a bone transform map for crowds) and viewer (a page for the browser) are one for all takes, named after the character",
     )
     _add_export(p)
     p.add_argument("--json", action="store_true", help="one JSON object a take, one a line, and nothing else on standard output")
@@ -202,6 +203,8 @@ def _add_export(p: argparse.ArgumentParser) -> None:
         action="store_true",
         help="more keys where Blender's own way between two frames differs from the slerp of players by more than that (0.1 mm without it)",
     )
+    group.add_argument("--map-half", action="store_true", help="the map in half precision: half the size; its error is told in it")
+    group.add_argument("--map-ktx2", action="store_true", help="the map's texels as a KTX2 texture")
     group.add_argument("--loop", action="store_true", help="close the clips: their end is their beginning")
     group.add_argument("--bones-only", action="store_true", help="GLB and FBX of the bones and their motion alone, without the character")
     group.add_argument("--fbx-for", choices=("unreal", "unity"), default="unreal", help="which program the FBX is for (unreal)")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..motion.errors import FileError, MocapError
 from ..motion.timeline import format_rate
-from . import FAILED, OK, character_files, interrupt, job_settings, naming, planting, reading, straight
+from . import FAILED, OK, character_files, collected, interrupt, job_settings, naming, planting, reading, straight
 from .output import Output
 
 if TYPE_CHECKING:
@@ -50,7 +50,12 @@ def run(options: argparse.Namespace, out: Output) -> int:
             return FAILED
         with stage:
             names = naming.Names(folder, [*paths, Path(options.character)])
-            return Converter(options, out, stage, folder, names, table, held).all(paths)
+            wanted = tuple(name for name in options.formats if name in naming.COLLECTED)
+            together = collected.Collector(wanted, Path(options.character).stem, options.map_half, options.map_ktx2)
+            try:
+                return Converter(options, out, stage, folder, names, table, held, together).all(paths)
+            finally:
+                together.close()
 
 
 def _prepare(options: argparse.Namespace) -> tuple[list[Path], Path, CorrectionTable | None]:
@@ -92,6 +97,7 @@ class Converter:
     names: naming.Names
     table: CorrectionTable | None
     held: interrupt.Held
+    together: collected.Collector
     failed: bool = field(default=False, init=False)
 
     def all(self, paths: Iterable[Path]) -> int:
@@ -104,7 +110,17 @@ class Converter:
                 self.held.check()
                 self._guarded(path, take.name, partial(self._one, take, path, seconds))
         self.held.check()
+        if self.together.clips:
+            self._guarded(Path(self.options.character), self.together.name, self._all_in_one)
         return FAILED if self.failed else OK
+
+    def _all_in_one(self) -> None:
+        """What is written once for all takes."""
+        record: dict[str, Any] = self.together.write(self.folder, self.names.stem(self.together.stem))
+        record["character"] = self.options.character
+        count = len(record["clips"])
+        lines = [f"{count} clip{'' if count == 1 else 's'} on {Path(record['character']).name}"]
+        self.out.result(record, [*lines, *(f"  {name:<8} {file}" for name, file in record["files"].items())])
 
     def _guarded(self, path: Path, name: str, work: Callable[[], T]) -> T | None:
         """What ``work`` gives; None after it failed and its sentence was said."""
@@ -142,7 +158,9 @@ class Converter:
         result, feet = planting.planted(obj, result, self.options)
         done = perf_counter()
         finished = exports.Finished(obj, result, self.stage.gltf, self._export())
-        files, notes = exports.write(self.options.formats, finished, self.folder, self.names.stem(take.name or path.stem))
+        self.together.add(finished, take)
+        own = [name for name in self.options.formats if name not in naming.COLLECTED]
+        files, notes = exports.write(own, finished, self.folder, self.names.stem(take.name or path.stem))
         timing = {
             "read": read_seconds,
             "character": ready - start,

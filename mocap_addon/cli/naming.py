@@ -18,6 +18,9 @@ SUFFIXES: dict[str, str] = {
 }
 """The output formats and how their files' names end. Beside ``blend`` each is a row of :data:`..blender.export_formats.FORMATS` too."""
 
+COLLECTED: dict[str, str] = {"map": ".map.json", "viewer": ".html"}
+"""Formats that are written once for all takes of a run."""
+
 _FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
 _DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 _LONGEST = 120  # Bytes; leaves room for endings and numbers within the usual 255.

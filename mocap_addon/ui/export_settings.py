@@ -15,7 +15,7 @@ from ..motion.errors import MocapError
 _WHAT_FOR = {
     "web": ("Web Game", "three.js clips and a GLB with the character, small, nothing off by more than 0.1 mm"),
     "film": ("Film Preview", "three.js clips and a GLB of every frame and every digit, as Blender shows it between frames too"),
-    "crowd": ("Crowd", "One small GLB with every clip in place, nothing off by more than 0.5 mm"),
+    "crowd": ("Crowd", "A small GLB and a bone map with every clip in place, nothing off by more than 0.5 mm"),
     "unreal": ("Unreal", "FBX with a clean root bone, at Unreal's scale"),
     "unity": ("Unity", "FBX with Y up and a clean root, at Unity's scale"),
     "vrm": ("VRM", "VRM animations for any VRM character"),
@@ -61,6 +61,7 @@ def _fill(owner: MocapExport, options: ExportOptions) -> None:
         setattr(owner, name, getattr(options, name))
     owner.loop = {True: "YES", False: "NO", None: "AUTO"}[options.loop]
     owner.fbx = options.fbx.upper()
+    owner.map_half, owner.map_ktx2 = options.map_precision == "float16", options.map_container == "ktx2"
 
 
 class MocapExportAction(bpy.types.PropertyGroup):
@@ -138,6 +139,10 @@ class MocapExport(bpy.types.PropertyGroup):
         items=(("UNREAL", "Unreal", "Centimetres, Z up"), ("UNITY", "Unity", "Centimetres, Y up")),
         update=_own,
     )
+    map_half: BoolProperty(
+        name="Half Precision", description="The bone map at half the size; how far that is off is told in the file", update=_own
+    )
+    map_ktx2: BoolProperty(name="KTX2 Texture", description="The bone map's numbers as a KTX2 texture", update=_own)
     character: StringProperty(
         name="Original File",
         description="The glTF file the character came from, for clips that play on it. Empty: the character is exported",
@@ -161,6 +166,8 @@ def options(owner: MocapExport) -> ExportOptions:
         bound=round(0.001 * owner.bound, 9) if owner.use_bound else None,
         loop={"YES": True, "NO": False, "AUTO": None}[owner.loop],
         fbx=owner.fbx.lower(),
+        map_precision="float16" if owner.map_half else "float32",
+        map_container="ktx2" if owner.map_ktx2 else "bin",
         **{name: getattr(owner, name) for name in _SHARED},
     )
 

@@ -16,6 +16,7 @@ class MOCAP_UL_export_actions(bpy.types.UIList):
 
     def draw_item(self, context, layout, data, item, icon, active_data, active_property, index=0, flt_flag=0):
         row = layout.row(align=True)
+        row.use_property_split = False
         row.prop(item, "use", text="")
         row.label(text=item.name, icon="ACTION", translate=False)
 
@@ -43,6 +44,7 @@ class MOCAP_PT_export(_Tab, bpy.types.Panel):
         row = layout.row()
         row.scale_y = 1.6
         row.operator("mocap.export", icon="EXPORT").directory = ""
+        layout.operator("mocap.preview_page", icon="URL")
         if obj is not None:
             _draw_report(layout, context, operators_export.last(obj))
 
@@ -66,9 +68,9 @@ class MOCAP_PT_export_settings(_Tab, bpy.types.Panel):
         layout.prop(settings, "use_bound")
         if settings.use_bound:
             column = layout.column(align=True)
-            column.prop(settings, "bound")
+            column.prop(settings, "bound", text="Limit (mm)")
             column.prop(settings, "thin")
-        layout.prop(settings, "match")
+        layout.prop(settings, "match", text="Match Blender")
         layout.prop(settings, "loop")
         column = layout.column()
         column.prop(settings, "in_place")
@@ -82,6 +84,10 @@ class MOCAP_PT_export_settings(_Tab, bpy.types.Panel):
             column.prop(settings, "same_bones")
         if "FBX" in settings.formats:
             layout.prop(settings, "fbx")
+        if "MAP" in settings.formats:
+            column = layout.column()
+            column.prop(settings, "map_half")
+            column.prop(settings, "map_ktx2")
         layout.prop(settings, "character", placeholder="exported from here")
 
 
