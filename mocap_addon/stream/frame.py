@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from functools import lru_cache
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -213,37 +214,58 @@ def local_poses(frames: Sequence[Frame], skeleton: Skeleton) -> tuple[Array, Arr
     """The same for F frames at once: ``(F, J, 4)`` and ``(F, J, 3)``."""
     f = len(frames)
     rotations = np.empty((f, len(skeleton), 4), order="F")
-    rotations[:] = skeleton.rest_rotations
     translations = np.empty((f, len(skeleton), 3), order="F")
-    translations[:] = skeleton.rest_translations
-    groups: dict[tuple[tuple[str, ...], Space, bool, bool], list[int]] = {}
+    rotations[:], translations[:] = skeleton.rest_rotations, skeleton.rest_translations
+    groups: dict[tuple[tuple[str, ...], Space], list[int]] = {}
     for i, frame in enumerate(frames):
-        groups.setdefault((frame.joints, frame.space, frame.rotations is None, frame.positions is None), []).append(i)
-    for (joints, space, no_rotations, no_positions), members in groups.items():
-        at = [skeleton.index(n) for n in joints if n in skeleton]
-        of = [i for i, n in enumerate(joints) if n in skeleton]
-        rows = np.array(members)
-        if not no_rotations and at:
-            sent = np.array([frames[i].rotations for i in members], dtype=np.float64)[:, of]
-            if space == "global":
-                whole = np.empty((len(members), len(skeleton), 4), order="F")
-                known = np.zeros(len(skeleton), dtype=bool)
-                known[at] = True
-                whole[:, at] = sent
-                for j, p in enumerate(skeleton.parents.tolist()):
-                    if not known[j]:
-                        whole[:, j] = skeleton.rest_rotations[j] if p < 0 else quat.mul(whole[:, p], skeleton.rest_rotations[j])
-                rotations[rows] = kinematics.inverse(whole, np.zeros((*whole.shape[:2], 3)), skeleton.parents)[0]
+        groups.setdefault((frame.joints, frame.space), []).append(i)
+    for (joints, space), members in groups.items():
+        found = _found(joints, skeleton)
+        turned = [i for i in members if frames[i].rotations is not None]
+        if turned and found.to.size:
+            sent = np.array([frames[i].rotations for i in turned], dtype=np.float64)[:, found.of]
+            rows = np.array(turned)[:, None]
+            if space == "local":
+                rotations[rows, found.to] = sent
             else:
-                rotations[rows[:, None], np.array(at)] = sent
-        if not no_positions:
-            for root in skeleton.roots:
-                if skeleton.names[root] in joints:
-                    k = joints.index(skeleton.names[root])
-                    places = np.array([p[k] for i in members if (p := frames[i].positions) is not None])
-                    good = np.isfinite(places).all(axis=1)
-                    translations[rows[good], root] = places[good]
+                rotations[rows, np.arange(len(skeleton))] = _local(sent, found, skeleton)
+        placed = [i for i in members if frames[i].positions is not None]
+        if placed and found.roots_to.size:
+            places = np.array([frames[i].positions for i in placed], dtype=np.float64)[:, found.roots_of]
+            rest = skeleton.rest_translations[found.roots_to]
+            rows = np.array(placed)[:, None]
+            translations[rows, found.roots_to] = np.where(np.isfinite(places).all(axis=2, keepdims=True), places, rest)
     return rotations, translations
+
+
+class _Found(NamedTuple):
+    """Where a frame's joints are in a skeleton: ``of`` in the frame, ``to`` in the skeleton; the same for roots; joints it lacks."""
+
+    of: NDArray[np.intp]
+    to: NDArray[np.intp]
+    roots_of: NDArray[np.intp]
+    roots_to: NDArray[np.intp]
+    lacking: tuple[int, ...]
+
+
+@lru_cache(maxsize=64)
+def _found(joints: tuple[str, ...], skeleton: Skeleton) -> _Found:
+    pairs = [(i, skeleton.index(n)) for i, n in enumerate(joints) if n in skeleton]
+    of, to = (np.array([pair[k] for pair in pairs], dtype=np.intp) for k in (0, 1))
+    root = np.isin(to, skeleton.roots)
+    return _Found(of, to, of[root], to[root], tuple(j for j in range(len(skeleton)) if j not in set(to.tolist())))
+
+
+def _local(sent: Array, found: _Found, skeleton: Skeleton) -> Array:
+    """Global rotations ``(F, K, 4)`` of the joints found -> local ones of all, ``(F, J, 4)``; joints that are lacking stay at rest."""
+    whole = np.empty((len(sent), len(skeleton), 4))
+    whole[:, found.to] = sent
+    for j in found.lacking:
+        p = int(skeleton.parents[j])
+        whole[:, j] = skeleton.rest_rotations[j] if p < 0 else quat.mul(whole[:, p], skeleton.rest_rotations[j])
+    above = skeleton.parents
+    local = quat.mul(quat.inv(whole[:, np.maximum(above, 0)]), whole)
+    return np.where((above >= 0)[:, None], local, whole)
 
 
 def to_take(

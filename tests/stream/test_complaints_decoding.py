@@ -144,7 +144,7 @@ def test_complaint_20_nothing_waits_in_a_decoder():
         for data in sent * 20:
             protocol.messages(data[: len(data) // 2], state)
             assert 0 < len(state.remainder) < len(data)
-            assert protocol.messages(data[len(data) // 2 :], state) == [data.strip()]
+            assert protocol.messages(data[len(data) // 2 :], state) == [data[:-1] if name == "json" else data]
             assert state.remainder == b""
 
 
