@@ -208,6 +208,7 @@ def sample_steps(
         local_rotations=quat.continuous(folded.rotations),
         local_translations=folded.translations,
         rate=rate,
+        events=_marks(chosen, frames, float(rate)),
         notes=(*motion.notes, *folded.notes),
         facts={
             "format": "rig",
@@ -229,6 +230,14 @@ def sample_steps(
     )
     take = time_code_keys.with_time_code(take, chosen, frames)
     return morph_keys.with_morphs(take, morph_keys.read(obj, chosen.action, frames, assigned=chosen.assigned))
+
+
+def _marks(chosen: Playing, frames: Array, rate: float) -> tuple[tuple[float, str], ...]:
+    """The action's own markers between the frames, in seconds of the take."""
+    if chosen.action is None:
+        return ()
+    inside = [mark for mark in chosen.action.pose_markers if frames[0] <= mark.frame <= frames[-1]]
+    return tuple((float(mark.frame - frames[0]) / rate, mark.name) for mark in sorted(inside, key=lambda mark: (mark.frame, mark.name)))
 
 
 def _digest(*arrays: Array) -> str:

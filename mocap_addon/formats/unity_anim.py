@@ -68,6 +68,7 @@ def to_take(clip: UnityClip, options: ReadOptions | None = None) -> Take:
         translations,
         rate=rate,
         curves=_curves(found),
+        events=tuple((seconds - clip.start, name) for seconds, name in clip.events),
     )
     facts: dict[str, object] = {"format": "Unity humanoid clip" if clip.muscles else "Unity clip", "frames": take.frames, "rate": rate}
     facts |= {"joints": len(skeleton), "loop": clip.loop}

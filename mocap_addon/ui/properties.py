@@ -262,7 +262,7 @@ class JobSettings(MaskSettings, RootSettings, ExtraSettings):
     reference_frame: IntProperty(
         name="Recorded frame", description="Number of the recorded frame, counted from 0", min=0, update=_job_changed, options={"SKIP_SAVE"}
     )
-    rate_mode: EnumProperty(name="Keys", description="How often keys are set", items=RATE_MODES, options={"SKIP_SAVE"})
+    rate_mode: EnumProperty(name="Key Rate", description="How often keys are set", items=RATE_MODES, options={"SKIP_SAVE"})
     custom_rate: StringProperty(
         name="Keys per second", description="Keys per second, for example 25 or 29.97", default="30", options={"SKIP_SAVE"}
     )
@@ -306,7 +306,7 @@ class MocapScene(ReadSettings, JobSettings, bpy.types.PropertyGroup):
         wanted = text.casefold()
         return [label for label in rig_takes.labels(self.source_rig) if wanted in label.casefold()]
 
-    live: PointerProperty(type=MocapLive)
+    live: PointerProperty(type=MocapLive, description="Live motion: sources, performers, recording, sending")
     source: EnumProperty(name="From", description="Where the motion comes from", items=SOURCES, update=_reading_changed)
     filepath: StringProperty(name="File", description="The motion capture file to put on the character", update=_reading_changed)
     source_rig: PointerProperty(

@@ -377,6 +377,15 @@ def test_marks_of_a_take_are_markers_once():
     assert found == [(0, "mine"), (0, "slate"), (round(0.5 * rate), "hit")]
 
 
+def test_markers_of_a_rigs_action_are_marks_of_the_take():
+    obj = character()
+    action = retarget_onto(obj, walk(), options=JobOptions(frame_start=11.0)).action
+    for name, frame in (("step", 21), ("before", 3)):
+        action.pose_markers.new(name).frame = frame
+    rate = bpy.context.scene.render.fps / bpy.context.scene.render.fps_base
+    assert sources.read_rig(obj).events == ((10.0 / rate, "step"),)
+
+
 def test_a_joint_that_slides_is_told_of():
     base = walk()
     hand = base.skeleton.index("rhand")
