@@ -37,16 +37,11 @@ class _Retargeting(ReadSettings, JobSettings):
         layout.prop_search(self, "target", bpy.data, "objects", icon="OUTLINER_OB_ARMATURE")
         obj = bpy.data.objects.get(self.target)
         draw_job(layout, self, driven=obj is not None and characters.driven(obj))
-        layout.separator()
-        draw_mask(layout, self)
-        layout.separator()
-        draw_root(layout, self)
-        layout.separator()
-        extras.draw(layout, self)
-        layout.separator()
-        draw_reference(layout, self)
-        layout.separator()
-        draw_reading(layout, self)
+        for name, label, draw in _SECTIONS:
+            head, body = layout.panel(f"mocap_redo_{name}", default_closed=True)
+            head.label(text=label)
+            if body is not None:
+                draw(body, self)
 
     def from_panel(self, context: bpy.types.Context) -> None:
         settings.copy_unset(context.scene.mocap, self)
@@ -103,9 +98,12 @@ def draw_reading(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct) -> Non
         layout.prop(owner, "unit_length")
 
 
-def draw_reference(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct) -> None:
-    """In which pose take and character are compared; for the panel and the redo panel."""
-    layout.prop(owner, "reference")
+def draw_reference(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct, *, pick: bool = False) -> None:
+    """In which pose take and character are compared; for the panel, where the present frame can be picked, and the redo panel."""
+    row = layout.row(align=True)
+    row.prop(owner, "reference")
+    if pick:
+        row.operator("mocap.use_frame", text="", icon="TIME")
     if owner.reference == "FRAME":
         layout.prop(owner, "reference_frame", text="Frame")
 
@@ -121,6 +119,16 @@ def draw_root(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct) -> None:
         layout.prop(owner, "root_smoothing")
     layout.prop(owner, "root_height")
     layout.prop(owner, "root_origin")
+
+
+_SECTIONS = (
+    ("root", "Root Motion", draw_root),
+    ("extras", "Curves & Props", extras.draw),
+    ("mask", "Only a Part", draw_mask),
+    ("reference", "Reference Pose", draw_reference),
+    ("reading", "Reading the File", draw_reading),
+)
+"""What the redo panel shows folded, as the tab does."""
 
 
 class MOCAP_OT_retarget(_Retargeting, waiting.Waits, bpy.types.Operator):
@@ -179,7 +187,7 @@ class MOCAP_OT_import_take(_Retargeting, waiting.Waits, bpy.types.Operator):
     """Put one or several motion capture files onto the character, each as an action of its own"""
 
     bl_idname = "mocap.import_take"
-    bl_label = "Import Takes onto the Character"
+    bl_label = "Use as Mocap Take"  # what Blender asks where a file is dropped
     bl_options = {"REGISTER", "UNDO"}
 
     directory: StringProperty(subtype="DIR_PATH", options={"HIDDEN", "SKIP_SAVE"})

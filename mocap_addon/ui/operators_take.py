@@ -111,7 +111,7 @@ class MOCAP_OT_open_character(bpy.types.Operator):
     """Bring a character from a file into the scene, at rest, and use it"""
 
     bl_idname = "mocap.open_character"
-    bl_label = "Open Character"
+    bl_label = "Use as Mocap Character"  # what Blender asks where a file is dropped
     bl_options = {"REGISTER", "UNDO"}
 
     filepath: StringProperty(subtype="FILE_PATH", options={"HIDDEN", "SKIP_SAVE"})

@@ -250,7 +250,7 @@ class MOCAP_PT_reference_pose(_Tab, bpy.types.Panel):
         _draw_compared(layout, context)
         layout.operator("mocap.edit_reference_pose", text="Edit Pose", icon="POSE_HLT")
         column = layout.column(align=True)
-        column.label(text="The Character Stands Right Now")
+        column.label(text="The Present Pose Is Right")
         row = column.row(align=True)
         row.operator("mocap.use_pose", text="For Rest Pose").which = "REST"
         row.operator("mocap.use_pose", text="For This Frame").which = "FRAME"
@@ -264,8 +264,7 @@ def _draw_compared(layout: bpy.types.UILayout, context: bpy.types.Context) -> No
     column = layout.column()
     column.use_property_split = True
     column.use_property_decorate = False
-    draw_reference(column, settings)
-    column.operator("mocap.use_frame", icon="TIME")
+    draw_reference(column, settings, pick=True)
     if settings.reference != "AUTO" or reading is None or not reading.reference.words:
         return
     found = reading.reference
