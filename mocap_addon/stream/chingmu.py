@@ -59,6 +59,7 @@ class ChingMu(BaseDecoder):
     name = "chingmu"
     title = "ChingMu"
     default_port = 3890
+    stands_alone = False  # a lost joint holds what came before, and a time code that stands is left out
 
     def state(self) -> ChingMuState:
         return ChingMuState()

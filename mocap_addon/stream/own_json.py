@@ -40,6 +40,7 @@ class OwnJson(BaseDecoder):
     name = "json"
     title = "Mocap JSON"
     default_port = 9750
+    stands_alone = False  # the head is as dear as the whole
     transports = ("udp", "tcp")
 
     def state(self) -> OwnState:

@@ -64,6 +64,7 @@ class Rokoko(BaseDecoder):
     name = "rokoko"
     title = "Rokoko Studio"
     default_port = 14043
+    stands_alone = False  # the head is as dear as the whole
 
     def state(self) -> RokokoState:
         return RokokoState()
