@@ -34,6 +34,10 @@ from .scenes import scene_rate
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+TOUCHING = 0.005
+"""Metres: a sole that is in a surface by no more than this stands on it, and does not ask what is under it."""
+
 Allowed = Callable[[bpy.types.Object], bool]
 
 
@@ -96,7 +100,7 @@ class SceneGround:
     def cast(self, origins: Array, directions: Array, lengths: Array, times: Array, limit: int = 4, enough: Array | None = None) -> Hits:
         """See :class:`..feet.ground.Ground`."""
         start, reach = origins / self._unit, lengths / self._unit
-        enough = None if enough is None else enough / self._unit
+        enough = None if enough is None else (enough - TOUCHING) / self._unit
         found: list[tuple[Met, Indices]] = []
         if self._still is not None:
             met = self._still.shoot(start, directions, reach, limit, enough)
