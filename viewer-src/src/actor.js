@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A character with its clips: posed at any time, with bones, trails and footprints drawn over it.
 import {
-  AnimationMixer, BufferAttribute, BufferGeometry, CircleGeometry, Color, DynamicDrawUsage, Float32BufferAttribute, Group, InstancedMesh, Line,
+  AnimationMixer, Box3, BufferAttribute, BufferGeometry, CircleGeometry, Color, DynamicDrawUsage, Float32BufferAttribute, Group, InstancedMesh, Line,
   LineBasicMaterial, Matrix4, MeshBasicMaterial, MeshStandardMaterial, OctahedronGeometry, Quaternion, Vector3,
 } from "three";
 import { footNames, study } from "./feet.js";
@@ -42,7 +42,11 @@ export class Actor {
       low.min(at);
       high.max(at);
     }
-    this.height = this.joints.length ? Math.max((high.y - Math.min(low.y, 0)) * 1.07, 0.2) : 1.8;
+    for (const mesh of this.meshes) {
+      const box = new Box3().setFromObject(mesh);
+      if (!box.isEmpty() && box.max.y - box.min.y < 100) high.max(box.max);
+    }
+    this.height = this.joints.length ? Math.max((high.y - Math.min(low.y, 0)) * (this.hasMesh ? 1.02 : 1.07), 0.2) : 1.8;
     this.feet = footNames(this.joints, feet);
     this.studies = new Map();
     this._bones(color);

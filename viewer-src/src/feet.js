@@ -40,8 +40,10 @@ export function study(actor, clip, known = {}) {
   const ways = sides.map(([, joints]) => joints.map(() => new Float32Array(count * 3)));
   const at = new Vector3();
   const inverse = actor.group.matrixWorld.clone().invert();
+  let start = null;
   for (let i = 0; i < count; i++) {
     actor.pose(clip, times[i]);
+    start ??= actor.place(new Vector3()).applyMatrix4(inverse);
     sides.forEach(([, joints], s) => joints.forEach((joint, k) => at.setFromMatrixPosition(joint.matrixWorld).applyMatrix4(inverse).toArray(ways[s][k], i * 3)));
   }
   const feet = {};
@@ -63,7 +65,7 @@ export function study(actor, clip, known = {}) {
     });
     feet[side] = { points, speed: slow, contacts, prints };
   });
-  return { times, duration, feet };
+  return { times, duration, feet, start };
 }
 
 function low(way) {

@@ -19,7 +19,7 @@ class Viewer {
     this._events();
     let last = performance.now();
     const tick = (now) => {
-      this._tick(Math.min((now - last) / 1000, 0.1));
+      this._tick(Math.min(Math.max((now - last) / 1000, 0), 0.1));
       last = now;
       requestAnimationFrame(tick);
     };
@@ -130,7 +130,11 @@ class Viewer {
     this.gap = 0.62 * Math.max(actor.height, source?.height ?? 0);
     for (const one of new Set(this.before.values())) one.group.visible = one === source && compare !== "off";
     actor.group.position.x = compare === "side" ? this.gap / 2 : 0;
-    if (source) source.group.position.x = compare === "side" ? -this.gap / 2 : 0;
+    if (source && this.found) {
+      // both begin at one place, or beside each other
+      const apart = this.found.start.clone().sub(source.study(0).start);
+      source.group.position.set(apart.x - (compare === "side" ? this.gap / 2 : 0), 0, apart.z);
+    }
     for (const mesh of actor.meshes) mesh.visible = state.mesh;
     actor.setBones(state.bones || !state.mesh, state.mesh && actor.hasMesh);
     source?.setBones(true, compare === "over");
