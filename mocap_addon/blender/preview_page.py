@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bpy
+import numpy as np
 
 from .. import rig
 from ..formats import clip_reduce, gltf_clips, gltf_nodes, viewer_page
@@ -84,9 +85,28 @@ def page(
         if one.source is not None and one.source.frames and len(one.source.skeleton) > 1:
             before = seen.get(id(one.source)) or _before(one.source)
             seen[id(one.source)] = before
-        shown.append(Shown(one.clip.name, one.clip.rate, before, error=compact.measured.worst, notes=tuple(one.notes)))
+        shown.append(Shown(one.clip.name, one.clip.rate, before, contacts_of(one.clip), compact.measured.worst, tuple(one.notes)))
     size = viewer_page.write(path, glb, shown, title=title or character, character=character, feet=_feet(roles))
     return size, max(one.measured.worst for one in compacts)
+
+
+def contacts_of(clip: NodeClip) -> dict[str, list[tuple[float, float]]]:
+    """``left`` and ``right`` -> the (start, end) seconds at which a foot stands, where curves that travel with the clip say so.
+
+    The locks of planted feet come before the contacts that a recording brought along; without either nothing is said.
+    """
+    found = {curve.name: curve.values for curve in clip.scalars}
+    out: dict[str, list[tuple[float, float]]] = {}
+    for side in _SIDES:
+        letter = side[0]
+        names = [n for n in (f"foot_lock_{letter}",) if n in found] or [n for n in found if n.startswith(f"contact_{letter}_")]
+        if names:
+            on = np.max([found[n] for n in names], axis=0) > 0.5
+            edges = np.flatnonzero(np.diff(np.concatenate([[False], on, [False]]).astype(np.int8)))
+            out[side] = [
+                (float(clip.times[a]), float(clip.times[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a > 1
+            ]
+    return out
 
 
 def roles_of(job: Job) -> dict[str, str]:

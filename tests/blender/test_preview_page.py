@@ -8,10 +8,11 @@ import json
 import re
 
 import bpy
+import numpy as np
 import pytest
 
 from mocap_addon import cli, formats
-from mocap_addon.blender import characters, job, preview_page
+from mocap_addon.blender import characters, compat, feet, job, preview_page
 from tests.formats.test_viewer_page import CHARACTER, DATA
 from tests.paths import ROOT
 
@@ -94,3 +95,20 @@ def test_one_map_and_one_page_for_a_run(tmp_path, capfd):
     data = data_of(tmp_path / "out" / "character.html")
     assert [c["name"] for c in data["clips"]] == together["clips"] and len(data["sources"]) == 2
     assert not re.search("mocap-", " ".join(p.name for p in tmp_path.iterdir()))
+
+
+def test_planted_feet_stand_where_their_locks_say_beside_the_action_before(tmp_path):
+    obj = characters.bring_in(CHARACTER, None).armature
+    (take,) = formats.read(WALK)
+    before = job.retarget_onto(obj, take).action
+    planted = feet.bake_feet(obj).action
+    data = data_of(preview_page.preview(obj, [planted.name], folder=tmp_path, character=CHARACTER, open_it=False))
+    (clip,) = data["clips"]
+    assert data["sources"][clip["before"]]["name"] == before.name
+    locks = {side: next(c for c in compat.all_curves(planted) if c.data_path == f'["foot_lock_{side[0]}"]') for side in ("left", "right")}
+    fps = bpy.context.scene.render.fps
+    start = min(k.co[0] for c in locks.values() for k in c.keyframe_points)
+    for side, spans in clip["contacts"].items():
+        for a, b in spans:
+            held = [locks[side].evaluate(start + t * fps) for t in np.linspace(a, b, 5)]
+            assert min(held) > 0.5 and a <= b
