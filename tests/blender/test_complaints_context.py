@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Known complaints about retargeting, 23 to 27: versions, slots, context, batch. Reading a rig's own motion (25) has tests of its own."""
+"""Known complaints about retargeting, 23 to 27: versions, slots, NLA strips, context, batch. All that a rig can play: ``test_sources``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import bpy
 import numpy as np
 import pytest
 
-from mocap_addon.blender import compat
+from mocap_addon.blender import compat, sources
+from mocap_addon.motion.errors import MocapError
 from tests.paths import ROOT, need
 
 from . import fidelity
-from .complaints import WALK, assert_walks, character, original, retarget
+from .complaints import SOURCE_LEGS, WALK, assert_walks, character, original, retarget, source_frames, walked
 from .snapshot import beside_the_retarget, snapshot
 
 slotted = pytest.mark.skipif(not hasattr(bpy.types, "ActionSlot"), reason="this Blender's actions have no slots")
@@ -127,6 +128,39 @@ def contexts():
         nothing(obj, other)
 
     return {f.__name__: f for f in (nothing, edit_elsewhere, pose_elsewhere, mesh_edit, both_selected, hidden)}
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_25_motion_that_is_only_on_an_nla_track(scale):
+    """R: read NLA or a named action. T: animation only on a track, a strip with offset and scale; the action by name beside it."""
+    walk = fidelity.blender_bvh(need(fidelity.find(WALK)))
+    action = walk.animation_data.action
+    whole = walked(fidelity.evaluated(walk, source_frames()), fidelity.rest(walk), SOURCE_LEGS)
+    strip = walk.animation_data.nla_tracks.new().strips.new("walk", 11, action)
+    strip.scale = scale
+    walk.animation_data.action = None
+    played = sources.read_rig(walk)
+    assert played.facts["frame_start"] == 11 and abs(played.frames - 1 - 342 * scale) <= 1
+    obj = character()
+    for take, pace in ((played, scale), (sources.read_rig(walk, action=action.name), 1.0)):
+        retarget(obj, take, rate="source")
+        frames = 1.0 + (np.asarray(source_frames()) - 1.0) * pace * 24.0 / float(take.rate)
+        seen = walked(fidelity.evaluated(obj, frames), fidelity.rest(obj))
+        k = seen.leg / whole.leg
+        gone, wanted = seen.hips - seen.hips[0], k * (whole.hips - whole.hips[0])
+        assert np.linalg.norm(wanted, axis=1).max() > 1.0
+        assert np.abs(np.linalg.norm(gone[:, :2], axis=1) - np.linalg.norm(wanted[:, :2], axis=1)).max() < 2e-3
+    assert walk.animation_data.action is None and strip.scale == pytest.approx(scale)
+
+
+def test_25_no_motion_at_all_is_said_in_a_sentence():
+    """R: clear error. T: a rig without any animation, and a name that is not there."""
+    obj = character()
+    obj.animation_data_clear()
+    with pytest.raises(MocapError, match=r"^[^\n]*\.$"):
+        sources.read_rig(obj, action="no such action")
+    with pytest.raises(MocapError, match=r"^[^\n]*\.$"):
+        sources.read_rig(obj)
 
 
 @pytest.mark.parametrize("situation", contexts())
