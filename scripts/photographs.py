@@ -76,9 +76,9 @@ class Studio:
         with bpy.context.temp_override(window=self.window, area=self.area, region=self.region("WINDOW")):
             return operator(*arguments, **options)
 
-    def seen(self, path: Path | None = None) -> np.ndarray:
+    def seen(self) -> np.ndarray:
         """(rows, columns, 4): the whole window, from the bottom up."""
-        path = path or Path(tempfile.gettempdir()) / "mocap_window.png"
+        path = self.folder / "window.part.png"
         # Blender's own screenshot is black where the window is drawn in software.
         subprocess.run(["import", "-window", "root", str(path)], check=True, timeout=30)
         image = bpy.data.images.load(str(path))
