@@ -99,6 +99,12 @@ class BaseDecoder:
         state.counts.fault = f"{type(error).__name__}: {error}"[:200]
 
 
+def numbers(sources: Sequence[str], limit: int) -> list[int]:
+    """A number below ``limit`` for each source: its own where all are numbers of their own, else by their order."""
+    own = [int(s) if s.isdecimal() and s.isascii() and len(s) < 10 else limit for s in sources]
+    return own if len(set(own)) == len(own) and max(own, default=0) < limit else list(range(len(sources)))
+
+
 def unit_quaternions(q: Array, low: float = 0.95, high: float = 1.05) -> Array:
     """Rotations ``(..., 4)`` made unit length; :class:`BrokenPacketError` when one is not a rotation (also NaN and infinite)."""
     square = (q * q).sum(axis=-1)

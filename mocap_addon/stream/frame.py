@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..motion import kinematics, quat
+from ..motion import kinematics, quat, timecode
 from ..motion.skeleton import Skeleton
 from ..motion.take import PropTrack, Source, Take
 
@@ -321,16 +322,32 @@ def frames_of(
     """
     chosen = [j for j, n in enumerate(take.skeleton.names) if names is None or n in names]
     joints = tuple(take.skeleton.names[j] if names is None else names[take.skeleton.names[j]] for j in chosen)
-    rest = take.skeleton.rest_global_rotations
-    row = min(index, len(take.local_translations) - 1)
-    turned, places = kinematics.forward(take.local_rotations[index], take.local_translations[row], take.skeleton.parents)
+    first, turns, places = _blocks.get(take, (-_BLOCK, None, None))
+    if turns is None or places is None or not first <= index < first + len(turns):
+        first, turns, places = _block(take, index)
+        _blocks[take] = first, turns, places
     time = float(take.times[index])
     who = source or take.performer or take.name
-    curves = {k: float(v[index]) for k, v in take.curves.items()}
-    delta = quat.mul(turned, quat.inv(rest))
-    out = [Frame(who, "body", index if number is None else number, time, joints, places[chosen], delta[chosen], "global", curves, name=who)]
+    curves = {k: float(v[index]) for k, v in take.curves.items() if not k.startswith(timecode.PREFIX)}
+    start = take.time_code if take.timecode is not None else None
+    code = None if start is None else str(start.shifted(time - float(take.times[0])))
+    count, row = index if number is None else number, index - first
+    out = [Frame(who, "body", count, time, joints, places[row, chosen], turns[row, chosen], "global", curves, code, None, who, take.source)]
     for prop, track in take.props.items():
-        out.append(
-            Frame(prop, "prop", out[0].number, time, (prop,), track.translations[index][None], track.rotations[index][None], name=prop)
-        )
+        place, turn = track.translations[index][None], track.rotations[index][None]
+        out.append(Frame(prop, "prop", count, time, (prop,), place, turn, name=prop, origin=take.source))
     return out
+
+
+_BLOCK = 512
+_blocks: WeakKeyDictionary[Take, tuple[int, Array, Array]] = WeakKeyDictionary()
+"""Global poses of the samples around the last one that was asked for: a sender asks for one after the other."""
+
+
+def _block(take: Take, index: int) -> tuple[int, Array, Array]:
+    """First sample, rotations since the rest ``(F, J, 4)`` and places ``(F, J, 3)`` in the world."""
+    first = index // _BLOCK * _BLOCK
+    part = take.block(first, first + _BLOCK)
+    turns, places = kinematics.forward(part.local_rotations, part.local_translations, take.skeleton.parents)
+    delta = quat.mul(turns, quat.inv(take.skeleton.rest_global_rotations))
+    return first, np.ascontiguousarray(delta), np.ascontiguousarray(places)

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..motion import quat
+from ..motion import quat, timecode
+from ..motion.errors import MocapError
 from . import mvn_wire
 from .axes import MVN, MVN_Y_UP, UNITY, Y_UP
+from .base import numbers
 from .frame import Frame, Sender
 from .mvn_layout import FINGER_NAMES, PARENTS, STANDARD, UNITY_ORDER, finger_parent
 
@@ -29,9 +32,8 @@ def encode(frames: Sequence[Frame], sender: Sender) -> list[bytes]:
     bodies = [f for f in frames if f.kind == "body" and f.positions is not None and f.rotations is not None]
     props = [f for f in frames if f.kind == "prop" and f.positions is not None and f.rotations is not None]
     out: list[bytes] = []
-    for character, frame in enumerate(bodies):
-        owned = [p for p in props if _owner(p, bodies) == character][:4]
-        out += _performer(frame, owned, int(frame.source) if frame.source.isdigit() and int(frame.source) < 256 else character, sender)
+    for i, (frame, character) in enumerate(zip(bodies, numbers([f.source for f in bodies], 256), strict=True)):
+        out += _performer(frame, [p for p in props if _owner(p, bodies) == i][:4], character, sender)
     return out
 
 
@@ -74,11 +76,25 @@ def _performer(frame: Frame, props: Sequence[Frame], character: int, sender: Sen
         elif kind == "13":
             out += _null_pose(message, frame, sender)
         elif kind == "25":
-            text = (frame.time_code or "00:00:00.000").encode("ascii", "replace")
+            text = _clock(frame.time_code or "00:00:00.000", sender).encode("ascii", "replace")
             out.append(message.one(b"25", 1, text if sender.options.get("bare_time_code") else struct.pack(">i", len(text)) + text))
         else:
             out += _kinematics(message, kind, places[:23], turns[:23])
     return out
+
+
+def _clock(code: str, sender: Sender) -> str:
+    """``HH:MM:SS.mmm`` of a label ``HH:MM:SS:FF`` counted at option ``timecode_rate`` (else at the sender's rate)."""
+    if code.count(":") != 3 and ";" not in code:
+        return code
+    try:
+        rate = Fraction(str(sender.options.get("timecode_rate") or Fraction(sender.rate).limit_denominator(1001)))
+        found = timecode.parse(code, rate)
+        hour, minute, second, frame = timecode.fields(np.array([found.count]), rate, drop=found.drop)[:, 0].tolist()
+    except (MocapError, ValueError, ZeroDivisionError):
+        return "00:00:00.000"
+    milliseconds = min(999, round(1000.0 * (frame + found.subframe) / timecode.nominal(rate)))
+    return f"{hour:02d}:{minute:02d}:{second:02d}.{milliseconds:03d}"
 
 
 class _Message:

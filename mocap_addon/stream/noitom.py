@@ -20,7 +20,7 @@ from ..motion import kinematics, quat
 from ..motion.skeleton import Skeleton
 from . import body
 from .axes import Y_UP
-from .base import MAX_REMAINDER, MAX_SOURCES, BaseDecoder, BrokenPacketError, UnknownPacketError
+from .base import MAX_REMAINDER, MAX_SOURCES, BaseDecoder, BrokenPacketError, UnknownPacketError, numbers
 from .frame import NO_CURVES, Frame, Head, Sender, State
 from .noitom_body import Layout, average, layout
 
@@ -177,7 +177,8 @@ class Noitom(BaseDecoder):
     def encode(self, frames: Sequence[Frame], sender: Sender) -> list[bytes]:
         """Options: ``displacement`` False, ``reference`` True, ``old`` True (header of Axis Neuron), ``text`` True, ``order``."""
         bodies = [f for f in frames if f.kind == "body" and f.rotations is not None and f.positions is not None]
-        return [_packed(f, int(f.source) if f.source.isdigit() else i, sender) for i, f in enumerate(bodies)]
+        avatars = numbers([f.source for f in bodies], 1 << 30)
+        return [_packed(f, avatar, sender) for f, avatar in zip(bodies, avatars, strict=True)]
 
 
 def _head(data: bytes) -> Packet | None:
@@ -200,7 +201,7 @@ def _text(match: re.Match[bytes], state: NoitomState) -> list[Frame]:
     return _frames(head, values[None], [None], state)
 
 
-def _frames(head: Packet, values: Array, numbers: Sequence[int | None], state: NoitomState) -> list[Frame]:
+def _frames(head: Packet, values: Array, counts: Sequence[int | None], state: NoitomState) -> list[Frame]:
     """``values (F, count)`` of one avatar -> F frames."""
     if head.reference:
         values = values[:, 6:]
@@ -230,7 +231,7 @@ def _frames(head: Packet, values: Array, numbers: Sequence[int | None], state: N
     name = head.name.partition(b"\0")[0].decode("utf-8", "replace").strip() or source
     return [
         Frame(source, "body", number, None, lay.names, places[i], turns[i], "local", NO_CURVES, None, None, name)
-        for i, number in enumerate(numbers)
+        for i, number in enumerate(counts)
     ]
 
 

@@ -81,15 +81,14 @@ class Rokoko(BaseDecoder):
         """JSON has no head: the whole text is parsed, only its poses are not."""
         found = _parsed(data)
         time = _time(found)
-        return [Head(text(actor.get("name")) or str(i), "body", None, time) for i, actor in enumerate(found.actors)]
+        return [Head(name, "body", None, time) for name in _names(found.actors)]
 
     def read(self, data: bytes, state: State) -> list[Frame]:
         assert isinstance(state, RokokoState)
         found = _parsed(data)
         time = _time(found)
         out: list[Frame] = []
-        for i, actor in enumerate(found.actors):
-            name = text(actor.get("name")) or str(i)
+        for name, actor in zip(_names(found.actors), found.actors, strict=True):
             frame = _actor(actor if found.version == 2 else mapping(actor.get("body")), name, time, state)
             if frame is not None:
                 out.append(frame)
@@ -150,6 +149,15 @@ def _parsed(data: bytes) -> _Parsed:
     return _Parsed(3, scene.get("timestamp"), objects(scene.get("actors")), objects(scene.get("props")), [], [])
 
 
+def _names(things: Sequence[Object]) -> list[str]:
+    """A name for each, each once: people may call two actors alike."""
+    out: list[str] = []
+    for i, thing in enumerate(things):
+        name = text(thing.get("name")) or str(i)
+        out.append(name if name not in out else f"{name} ({i + 1})")
+    return out
+
+
 def _time(found: _Parsed) -> float | None:
     stamp = number(found.stamp)
     if stamp is None:
@@ -191,7 +199,7 @@ def _face(face: Object, source: str, time: float | None) -> list[Frame]:
 
 
 def _props(props: Sequence[Object], prefix: str, time: float | None, state: RokokoState) -> list[Frame]:
-    named = [(prefix + (text(p.get("name")) or str(i)), p) for i, p in enumerate(props)]
+    named = [(prefix + name, p) for name, p in zip(_names(props), props, strict=True)]
     if not named:
         return []
     rows, good = transforms([p for _, p in named])

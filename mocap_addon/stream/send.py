@@ -41,6 +41,8 @@ def moments(takes: Sequence[Take], decoder: Decoder, *, sender: Sender | None = 
     at = lead.times - lead.times[0]
     if lead.frames > 1:
         sender.rate = float(lead.rate) if lead.rate is not None else (lead.frames - 1) / lead.duration
+    if (coded := lead.time_code) is not None:
+        sender.options.setdefault("timecode_rate", str(coded.rate))
     others = [take.sampled(take.times[0] + at) if take.frames != lead.frames or not _alike(take, at) else take for take in takes[1:]]
     names = _names(takes)
     for take, name in zip(takes, names, strict=True):

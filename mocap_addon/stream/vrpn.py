@@ -19,7 +19,7 @@ from ..motion import kinematics, quat
 from ..motion.skeleton import Skeleton
 from . import body
 from .axes import CHINGMU, OURS, Axes
-from .base import MAX_REMAINDER, MAX_SOURCES, BaseDecoder, BrokenPacketError, UnknownPacketError
+from .base import MAX_REMAINDER, MAX_SOURCES, BaseDecoder, BrokenPacketError, UnknownPacketError, numbers
 from .chingmu_body import PARENTS, average, average_of, joints
 from .frame import NO_CURVES, Frame, Head, Sender, State
 
@@ -182,10 +182,8 @@ class Vrpn(BaseDecoder):
         stamp = (seconds, round((sender.time - seconds) * 1e6))
         props = [f for f in frames if f.kind == "prop" and f.rotations is not None and f.positions is not None]
         humans = [f for f in frames if f.kind == "body" and f.rotations is not None and f.positions is not None]
-        for i, frame in enumerate(props):
+        for frame, sensor in zip(props, numbers([f.source.rpartition("/")[2] for f in props], 100), strict=True):
             assert frame.rotations is not None and frame.positions is not None
-            number = frame.source.rpartition("/")[2]
-            sensor = int(number) if number.isdigit() else i
             out.append(_pose(stamp, 0, sensor, CHINGMU.points_back(frame.positions[0]) * 1000.0, CHINGMU.to_xyzw(frame.rotations[0])))
         for human, frame in enumerate(humans):
             assert frame.rotations is not None and frame.positions is not None

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -300,3 +301,29 @@ def test_average_bodies_are_as_large_as_the_performer():
     crouch = replace(crouch, local_translations=places)
     _, state = received(protocol, packets(protocol, crouch))
     np.testing.assert_allclose(protocol.skeleton("Anna", state).rest_translations, small.rest_translations, atol=1e-6)
+
+
+def test_time_code_goes_along():
+    """Ten frames after 01:02:03:20 at 24 it is 01:02:04:06, in the words of each protocol."""
+    rate = Fraction(24)
+    words = {"mvn": "01:02:04.250", "natnet": "01:02:04:06", "chingmu": "01:02:04:06", "json": "01:02:04:06"}
+    for name, expected in words.items():
+        protocol = decoder(name)
+        take = replace(moving(protocol.standard(), frames=11, rate=24.0, props=()), timecode="01:02:03:20", rate=rate)
+        frames, _ = received(protocol, packets(protocol, take, Sender(rate=24.0)))
+        bodies = of_kind(frames, "body")
+        assert bodies[-1].time_code == expected, name
+        assert bodies[0].time_code in ("01:02:03:20", "01:02:03.833")
+
+
+def test_two_called_alike_are_two():
+    protocol = decoder("rokoko")
+    take = moving(protocol.standard(), frames=1, props=())
+    (frame, *_) = frames_of(take, 0)
+    (data,) = protocol.encode([frame, frame], Sender())
+    frames = protocol.decode(data, protocol.state())
+    assert [f.source for f in frames] == ["Anna", "Anna (2)"]
+    assert [h.source for h in protocol.header(data, protocol.state())] == ["Anna", "Anna (2)"]
+    mixed = [replace(frame, source=s) for s in ("Anna", "0")]
+    frames, _ = received(decoder("noitom"), decoder("noitom").encode(mixed, Sender()))
+    assert len({f.source for f in frames}) == 2
