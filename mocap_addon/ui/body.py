@@ -157,7 +157,7 @@ class MaskSettings:
     )
     mask_ease: FloatProperty(
         name="Soft borders",
-        description="Frames over which the old motion goes over into the take, at both ends of the range",
+        description="Frames over which the old motion blends into the take, at both ends of the range",
         default=8.0,
         min=0.0,
         soft_max=50.0,

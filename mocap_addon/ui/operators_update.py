@@ -60,7 +60,7 @@ class MOCAP_OT_update(bpy.types.Operator):
             obj = characters.named(context, "")
             found = update.actions_of(obj) if self.which == "ALL" else [a for a in (assigned(obj),) if a is not None]
             if not found:
-                raise MocapError("The action that the character plays was not made here; choose All, or retarget a take.")
+                raise MocapError("The action that the character plays was not made here; press Update All, or retarget a take.")
             run.end_preview(context.scene, obj)
         except MocapError as error:
             self.report({"ERROR"}, str(error))

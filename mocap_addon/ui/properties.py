@@ -277,14 +277,14 @@ class JobSettings(MaskSettings, RootSettings, ExtraSettings):
     )
     travel_auto: BoolProperty(
         name="Fit travel to the legs",
-        description="The way walked is scaled by the length of the character's legs, so that the feet do not slide",
+        description="The distance walked is scaled by the length of the character's legs, so that the feet do not slide",
         default=True,
         update=_job_changed,
         options={"SKIP_SAVE"},
     )
     travel: FloatProperty(
         name="Travel",
-        description="The way walked, times this. 1 keeps the performer's own way",
+        description="The distance walked, times this. 1 keeps the performer's own",
         default=1.0,
         min=0.0,
         soft_max=3.0,

@@ -115,7 +115,7 @@ def present(scene: bpy.types.Scene, take: Take) -> Take:
         raise RigError("The take is a file, which has no pose in the scene; go to a frame of it and choose For This Frame.")
     pose = sources.read_pose(obj, scene=scene)
     if pose.skeleton.names != take.skeleton.names:
-        raise RigError(f'The bones of "{obj.name}" are others than when it was read; press Read under Take first.')
+        raise RigError(f'The bones of "{obj.name}" are others than when it was read; press Match under Bones first.')
     return replace(pose, skeleton=take.skeleton)
 
 

@@ -35,10 +35,10 @@ class RootSettings:
     """Root motion."""
 
     root_destination: _choice("destination", "Carried By", "What carries the character over the ground")
-    root_source: _choice("source", "Taken From", "What the way over the ground is taken from")
+    root_source: _choice("source", "Taken From", "What the path over the ground is taken from")
     root_axes: EnumProperty(
         name="Axes",
-        description="Which directions of the way are taken off the hips. Z is the height",
+        description="Which directions of the path are taken off the hips. Z is the height",
         items=(
             ("X", "X", "To the sides of the scene", 1),
             ("Y", "Y", "Forwards and backwards in the scene", 2),
@@ -51,7 +51,7 @@ class RootSettings:
     root_heading: _choice("heading", "Turned By", "What turns when the character walks a curve")
     root_smoothing: FloatProperty(
         name="Smoothing",
-        description="Sways shorter than this stay in the hips, and the way becomes smoother. 0: the way follows every sway",
+        description="Sways shorter than this stay in the hips, and the path becomes smoother. 0: the path follows every sway",
         subtype="TIME_ABSOLUTE",
         unit="TIME_ABSOLUTE",
         min=0.0,
