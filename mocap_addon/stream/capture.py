@@ -22,7 +22,7 @@ from .feed import Feed, Port
 from .frame import Decoder, Frame, to_take
 from .packets import Packet
 from .pcap import CaptureReader
-from .performers import Entry, Follower, Key, Track
+from .performers import Entry, Follower, Key, Track, skeleton_of
 from .protocols import PROTOCOLS
 from .timing import Axis, axis, unwrapped
 
@@ -101,6 +101,7 @@ def load(
                 told = reader.at
                 if progress(min(1.0, reader.at / size)) is False:
                     raise MocapError("Reading was cancelled.")
+        feed.silence()
         if reader.damaged:
             out.notes.append(reader.damaged)
         elif reader.at < size and reader.at > 0:
@@ -260,7 +261,7 @@ def _body(capture: Capture, key: Key, keys: Sequence[Key], names: Mapping[str, s
     frames, kept = _frames(item, entries)
     if not frames:
         return None
-    skeleton = _skeleton(item, kept)
+    skeleton = skeleton_of(kept[-1].datagram, frames[-1])
     if skeleton is None:
         return None
     found = _axis(track, kept)
@@ -305,11 +306,6 @@ def _start(kept: Sequence[Entry], times: Array) -> float:
     """When the first sample was, in seconds after the capture's first packet: by the soonest packet of the first ten seconds."""
     early = max(1, int(np.searchsorted(times, 10.0)))
     return max(0.0, float(np.min(np.array([entry.arrival for entry in kept[:early]]) - times[:early])))
-
-
-def _skeleton(item: Track | Follower, kept: Sequence[Entry]) -> Skeleton | None:
-    last = kept[-1].datagram
-    return last.decoder.skeleton(item.source, last.state)
 
 
 def _same_axis(a: Track, b: Track) -> bool:

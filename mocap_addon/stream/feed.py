@@ -13,7 +13,11 @@ from .performers import MOST_ENTRIES, Datagram, Follower, Key, Track
 SLOT_QUIET = 2.0
 """A sender that comes back on another port after so many seconds of silence is the same one."""
 MOST_SLOTS, MOST_TRACKS = 64, 512
-LEARNING, LOOK_AGAIN = 24, 64
+LEARNING, LOOK_AGAIN, WAITING = 24, 64, 2000
+"""So many messages are decoded at the beginning; every so many-th later; and all of the first so many until everybody's skeleton is
+known."""
+SILENCE = 0.008
+MOST_PLACES = 1024
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,10 @@ class Slot:
     messages: int = 0
     last: float = float("-inf")
     earlier: list[State] = field(default_factory=list[State])
+    known: set[str] = field(default_factory=set[str])
+    """Performers whose skeleton was sent or learned."""
+    pending: bool = False
+    """Part of a frame may wait for its rest."""
 
     def totals(self) -> dict[str, int]:
         """Counts of all the decoder's states: packets, frames, unknown, broken, ignored, incomplete, failed."""
@@ -97,6 +105,8 @@ class Feed:
         if slot is None:
             return
         slot.packets += 1
+        if slot.pending and arrival - slot.last > SILENCE:
+            self._flush(slot)
         slot.last = arrival
         if slot.decoder is None:
             self._recognise(slot, packet.data)
@@ -131,6 +141,8 @@ class Feed:
                 self._renew(slot)
             return slot
         place = (packet.transport, packet.source[0], ours)
+        if len(self._by_place) >= MOST_PLACES and place not in self._by_place:
+            self._by_place.pop(next(iter(self._by_place)))
         known = self._by_place.setdefault(place, [])
         quiet = [s for s in known if arrival - s.last > SLOT_QUIET]
         restless = len(known) >= 8 and sum(s.packets <= 2 for s in known) > len(known) // 2
@@ -157,7 +169,8 @@ class Feed:
                 slot.earlier = [*slot.earlier, slot.state][-4:]
             slot.state = slot.decoder.state()
             slot.state.options.update(self._port(slot).options)
-            slot.messages = 0
+            slot.messages, slot.pending = 0, False
+            slot.known.clear()
             for item in self.all().values():
                 if item.key[0].endswith(f" {slot.name}"):
                     item.skeleton_of = None
@@ -186,6 +199,8 @@ class Feed:
         heads = decoder.header(data, state) if decoder.stands_alone else []
         slot.messages += 1
         learning = self.whole or slot.messages <= LEARNING or slot.messages % LOOK_AGAIN == 0
+        if not learning and slot.messages < WAITING:
+            learning = any(head.kind == "body" and head.source not in slot.known for head in heads)
         sender = f"{decoder.name} {slot.name}"
         if heads and all(head.whole for head in heads):
             datagram = Datagram(data, decoder, state)
@@ -193,12 +208,32 @@ class Feed:
                 self._add(sender, head.kind, head.source, head.number, head.time, arrival, datagram)
             if learning:
                 self._learn(sender, datagram, {(h.kind, h.source) for h in heads}, arrival)
+                slot.known.update(h.source for h in heads if h.source not in slot.known and decoder.skeleton(h.source, state) is not None)
             return
         frames = decoder.decode(data, state)
-        if not frames:
+        slot.pending = not decoder.stands_alone
+        if frames:
+            self._take_in(sender, Datagram(data, decoder, state, frames), arrival)
+
+    def silence(self, now: float | None = None) -> None:
+        """Frames in several parts of which nothing more has come for 8 ms are done; all of them without ``now``, at the end of a file."""
+        for slot in self.slots.values():
+            if slot.pending and (now is None or now - slot.last > SILENCE):
+                self._flush(slot)
+
+    def _flush(self, slot: Slot) -> None:
+        slot.pending = False
+        if slot.decoder is None or slot.state is None:
             return
-        datagram = Datagram(data, decoder, state, frames)
-        led: set[tuple[Kind, str]] = {(f.kind, f.source) for f in frames if f.kind == "body" and decoder.stands_alone}
+        frames = slot.decoder.flush(slot.state)
+        if frames:
+            self._take_in(f"{slot.decoder.name} {slot.name}", Datagram(b"", slot.decoder, slot.state, frames, provisional=True), slot.last)
+
+    def _take_in(self, sender: str, datagram: Datagram, arrival: float) -> None:
+        """Frames that were decoded already."""
+        frames = datagram.frames()
+        stands_alone = datagram.decoder.stands_alone
+        led: set[tuple[Kind, str]] = {(f.kind, f.source) for f in frames if f.kind == "body" and stands_alone}
         for frame in frames:
             if frame.kind == "info":
                 if frame.time_code:
@@ -216,13 +251,28 @@ class Feed:
         key: Key = (sender, kind, source)
         track = self.tracks.get(key)
         if track is None:
-            if len(self.tracks) >= MOST_TRACKS:
+            if len(self.tracks) >= MOST_TRACKS and not self._forget(arrival):
                 self.overflow += 1
                 return None
             track = self.tracks[key] = Track(key, self.keep, 1 << 60 if self.whole else MOST_ENTRIES)
             self.followers.pop(key, None)
         track.add(number, time, arrival, datagram)
         return track
+
+    def _forget(self, now: float) -> bool:
+        """Make room: whoever was silent for longest goes, if for more than a minute."""
+        oldest = min(self.tracks.values(), key=lambda track: track.last_heard)
+        if self.whole or now - oldest.last_heard < 60.0:
+            return False
+        del self.tracks[oldest.key]
+        self.followers = {key: f for key, f in self.followers.items() if f.leader is not oldest}
+        return True
+
+    def set_keep(self, seconds: float) -> None:
+        """Hold so many seconds from now on."""
+        self.keep = seconds
+        for track in self.tracks.values():
+            track.keep = seconds
 
     def _learn(self, sender: str, datagram: Datagram, led: set[tuple[Kind, str]], arrival: float) -> None:
         """Decode a body now and then: names, and props that come along with a performer."""

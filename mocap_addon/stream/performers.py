@@ -24,10 +24,14 @@ _WINDOW = 10.0
 class Datagram:
     """A packet whose body is decoded when somebody asks for it, once."""
 
-    __slots__ = ("_frames", "data", "decoder", "state")
+    __slots__ = ("_frames", "data", "decoder", "provisional", "state")
 
-    def __init__(self, data: bytes, decoder: Decoder, state: State, frames: list[Frame] | None = None) -> None:
+    def __init__(
+        self, data: bytes, decoder: Decoder, state: State, frames: list[Frame] | None = None, *, provisional: bool = False
+    ) -> None:
         self.data, self.decoder, self.state, self._frames = data, decoder, state, frames
+        self.provisional = provisional
+        """More of the same moment may still come, and takes its place."""
 
     def frames(self) -> list[Frame]:
         """What the body says; empty where it is broken."""
@@ -41,6 +45,15 @@ class Datagram:
             if frame.kind == kind and frame.source == source:
                 return frame
         return None
+
+
+def skeleton_of(datagram: Datagram, frame: Frame) -> Skeleton | None:
+    """A performer's T-pose: as the decoder knows it; of average size where the sender tells nothing but names that the protocol has."""
+    sent = datagram.decoder.skeleton(frame.source, datagram.state)
+    if sent is not None or not frame.joints:
+        return sent
+    average = datagram.decoder.standard(frame.joints)
+    return average if set(frame.joints) <= set(average.names) else None
 
 
 class Entry:
@@ -91,6 +104,7 @@ class Track:
         self.sequence: Sequence[Entry] = Sequence()
         self.clock, self.check = Clock(), TimeCheck()
         self.by_source = True
+        self.arrival_only = False
         self.last_arrival = float("-inf")
         self.last_heard = float("-inf")
         self.numbers_count = True
@@ -105,9 +119,14 @@ class Track:
     def add(self, number: int | None, time: float | None, arrival: float, datagram: Datagram) -> list[Entry]:
         """A frame came in; what of it, and of what was held back before, is new."""
         self.last_heard = max(self.last_heard, arrival)
-        good = self.check.add(time, arrival)
+        if self._completes(number, time):
+            self.entries[-1].datagram = datagram
+            self.entries[-1].cache.clear()
+            return []
+        good = self.check.add(time, arrival) and not self.arrival_only
         if good != self.by_source:
             self._change_axis(by_source=good)
+            self.arrival_only = self.most > MOST_ENTRIES and not good  # a file has one axis
         source = time if good else None
         entry = Entry(0.0, source, arrival, number, datagram)
         delay = None if source is None else arrival - source - self._shift - self.clock.offset(source + self._shift)
@@ -128,6 +147,13 @@ class Track:
         else:
             return self._unnumbered(entry)
         return [e for e, verdict in taken if self._insert(e, verdict)]
+
+    def _completes(self, number: int | None, time: float | None) -> bool:
+        """Whether a frame is the rest of the last one, which was taken before it was whole."""
+        if not self.entries or not self.entries[-1].datagram.provisional:
+            return False
+        last = self.entries[-1]
+        return number == last.number if number is not None else time is not None and time == last.source_time
 
     def _unnumbered(self, entry: Entry) -> list[Entry]:
         """Without number and time a frame is new when it says something new. A prop at rest stays there until the last time it was seen."""
@@ -191,14 +217,21 @@ class Track:
         self._delays.clear()
 
     def _change_axis(self, *, by_source: bool) -> None:
+        """The sender's time turned out to be none, or to be one: what is held gets its place on the other axis."""
         self.by_source = by_source
-        self.entries.clear()
-        self.times.clear()
-        self.sequence.restart()
         self.clock.restart()
         self._delays.clear()
         self._intervals.clear()
-        self._shift = 0.0
+        self.sequence.restart()
+        if by_source:
+            self._shift = 0.0
+        for entry in self.entries:
+            known = entry.source_time is not None and by_source
+            entry.time = entry.source_time + self._shift if known and entry.source_time is not None else entry.arrival
+        self.entries.sort(key=lambda e: e.time)
+        if by_source:
+            self.entries = [e for e in self.entries if e.source_time is not None]
+        self.times = [e.time for e in self.entries]
 
     def _trim(self) -> None:
         times = self.times

@@ -17,7 +17,7 @@ from ..motion import kinematics, quat
 from ..motion.skeleton import Skeleton
 from ..motion.take import Take
 from .frame import NO_CURVES, Frame, local_poses
-from .performers import Entry, Follower, Key, Track
+from .performers import Entry, Follower, Key, Track, skeleton_of
 
 Array = NDArray[np.float64]
 Item = Track | Follower
@@ -139,7 +139,7 @@ def _skeleton(item: Item, entry: Entry, frame: Frame) -> Skeleton | None:
             if item.skeleton is None or item.skeleton.names != frame.joints:
                 item.skeleton = Skeleton(frame.joints, np.full(len(frame.joints), -1), np.zeros((len(frame.joints), 3)))
         else:
-            sent = entry.datagram.decoder.skeleton(item.source, entry.datagram.state)
+            sent = skeleton_of(entry.datagram, frame)
             if sent is not None and (item.skeleton is None or sent.content != item.skeleton.content):
                 item.skeleton = sent
     return item.skeleton

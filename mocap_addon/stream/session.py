@@ -87,7 +87,7 @@ class LiveSession:
     Parameters
     ----------
     folder : path
-        Where the capture's segments go while watching.
+        Where the capture's segments go while watching: one for each session, old segments in it are forgotten.
     sources : sequence of Source
     relays : sequence of (host, port)
     back : float
@@ -150,6 +150,7 @@ class LiveSession:
             for packet in self.tail.read(_MOST_BYTES):
                 self.feed.add(packet)
             self.supervisor.place = self.tail.place
+            self.feed.silence(self.now())
         except Exception as error:  # receiving goes on whatever happens
             self.fault = f"{type(error).__name__}: {error}"
 
@@ -173,6 +174,9 @@ class LiveSession:
 
     def poll(self, now: float | None = None, keys: Sequence[Key] | None = None) -> dict[Key, Sampled]:
         """The pose of everybody (or of ``keys``) ``back`` seconds ago."""
+        keep = max(2.0, 2.0 * self.back)
+        if keep != self.feed.keep:
+            self.feed.set_keep(keep)
         items: Mapping[Key, Track | Follower] = self.feed.all()
         chosen = items.values() if keys is None else [items[k] for k in keys if k in items]
         return sample(chosen, self.now() if now is None else now, self.back)
@@ -280,7 +284,9 @@ class LiveSession:
             return None
         self.supervisor.stop()
         self.pump(timeout, until=lambda: self.recording is None and self._asked is None)
-        if self.recording is not None:
+        if self.recording is not None:  # it died in between: what it wrote is there, and the next one shall not go on with it
+            self.supervisor.recording = ""
+            self.supervisor.stop()
             self._finish(self.recording, "finished")
         return path if path in self.finished else None
 

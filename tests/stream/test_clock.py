@@ -73,5 +73,13 @@ def test_what_is_a_clock(times, good):
     assert feed(TimeCheck(), times) is good
 
 
+def test_packets_that_came_in_a_burst_are_no_other_clock():
+    check, good = TimeCheck(), []
+    for i in range(600):
+        late = max(0.0, 5.0 - i / 60) if i > 270 else 0.0  # held up for half a second
+        good.append(check.add(i / 60, i / 60 + late))
+    assert all(good)
+
+
 def test_a_clock_that_begins_anew_is_still_one():
     assert feed(TimeCheck(), [5000.0 + i / 60 for i in range(100)] + [i / 60 for i in range(100)])

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from mocap_addon.motion import quat
 from mocap_addon.motion.take import Take
 from mocap_addon.stream.feed import Feed, Port
-from mocap_addon.stream.frame import Frame, Sender, frames_of
+from mocap_addon.stream.frame import Frame, Sender, frames_of, local_pose
 from mocap_addon.stream.packets import Packet
 from mocap_addon.stream.performers import MOST_ENTRIES
 from mocap_addon.stream.protocols import PROTOCOLS, decoder
@@ -254,3 +254,27 @@ def test_late_frames_are_put_where_they_belong():
     for number in (0, 1, 4, 2, 3, 5):
         track.add(number, number / 60, 0.1 + max(number, 4) / 60, Datagram(b"%d" % number, MVN, state))
     assert [e.number for e in track.entries] == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("name", ["vmc", "vrpn"])
+def test_a_moment_that_arrives_in_pieces_is_one_frame(name):
+    """Sent in many small packets with pauses of 10 ms between them: what was shown too early is completed, not kept."""
+    take = dance(decoder(name).standard(), 10, 8)
+    sender, feed = Sender(rate=10, options={"bundle": False}), Feed([decoder(name)])
+    for i in range(take.frames):
+        sender.number, sender.time = i, i / 10
+        pieces = decoder(name).encode(frames_of(take, i, source="Ann"), sender)
+        for k, data in enumerate(pieces):
+            at = round((1000 + i / 10 + (0.012 if k > len(pieces) // 2 else 0.0)) * 1e9)
+            feed.add(Packet(at, "udp" if name == "vmc" else "tcp", ("127.0.0.1", 5000), HERE, data, start=i == k == 0))
+            feed.silence(feed.seconds(at))
+    feed.silence()
+    (track,) = (t for t in feed.tracks.values() if t.kind == "body")
+    assert [round(e.source_time, 3) for e in track.entries] == [i / 10 for i in range(8)]
+    for i, entry in enumerate(track.entries[1:], 1):
+        frame = entry.datagram.frame("body", track.source)
+        skeleton = decoder(name).skeleton(track.source, entry.datagram.state)
+        rotations, _ = local_pose(frame, skeleton)
+        at = [take.skeleton.index(n) for n in skeleton.names if n in take.skeleton]
+        of = [k for k, n in enumerate(skeleton.names) if n in take.skeleton]
+        assert np.degrees(quat.angle(take.local_rotations[i, at], rotations[of])).max() < 0.05, i
