@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _LOOKED_AT = (0.2113, 0.5, 0.7887)
-_MOST = 6  # halvings: 64 pieces a frame
+_MOST = 9  # halvings; few pieces ever need so many
 _SAFE = 0.8
 
 

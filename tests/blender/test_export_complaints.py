@@ -106,9 +106,9 @@ def test_complaint_07_each_clip_has_its_own_motion(tmp_path):
     write(obj, tmp_path, ["up", "down"], "glb")
     heights = []
     for name in ("up", "down"):
-        played = play(tmp_path / "Body.glb", [3 / 24], clip=name)
+        played = play(tmp_path / "Body.glb", [1 / 24], clip=name)
         heights.append(played["frames"][0]["places"][str(played["names"].index("hand.L"))][1])
-    assert heights[0] > 1.45 > 1.35 > heights[1] or heights[1] > 1.45 > 1.35 > heights[0]
+    assert abs(heights[0] - heights[1]) > 0.2
 
 
 def test_complaint_08_09_10_tracks_find_their_nodes_whatever_things_are_called(tmp_path):
