@@ -186,7 +186,8 @@ class Figures:
     def __str__(self) -> str:
         return (
             f"{self.contacts:3d} contacts, skate {self.skate_before:5.2f} -> {self.skate:5.2f} cm/s, below {self.deep_contact:5.1f} / "
-            f"{self.deep_swing:5.1f} mm, gap {self.gap:5.1f} mm, jerk x{self.jerk:4.2f}, flips {self.knee_flips}, moved {self.moved:5.1f} mm"
+            f"{self.deep_swing:5.1f} mm, gap {self.gap:5.1f} mm, jerk x{self.jerk:4.2f}, flips {self.knee_flips}, "
+            f"moved {self.moved:5.1f} mm"
         )
 
 
@@ -196,6 +197,7 @@ def figures(
     """Measure. With ``landing`` only swings that end in a contact of the same foot: one that the take cuts off has nowhere to go."""
     level = height(after.soles[..., 0], after.soles[..., 1])
     over = after.soles[..., 2] - level
+    deep = _depth(after.soles, over, height)
     solid = held.copy()
     for _ in range(eased):
         solid = solid & np.pad(solid, ((1, 0), (0, 0)))[:-1] & np.pad(solid, ((0, 1), (0, 0)))[1:]
@@ -203,13 +205,27 @@ def figures(
         contacts=int(np.sum(held[1:] & ~held[:-1]) + held[0].sum()),
         skate_before=_skate(before.soles, before.soles[..., 2], solid, fps),
         skate=_skate(after.soles, over, solid, fps),
-        deep_contact=1e3 * float(np.maximum(-over[solid], 0.0).max(initial=0.0)),
-        deep_swing=1e3 * float(np.maximum(-over[_between(held) if landing else ~held], 0.0).max(initial=0.0)),
+        deep_contact=1e3 * float(deep[solid].max(initial=0.0)),
+        deep_swing=1e3 * float(deep[_between(held) if landing else ~held].max(initial=0.0)),
         gap=1e3 * float(over[solid].min(axis=1, initial=np.inf).max(initial=0.0)) if solid.any() else 0.0,
         jerk=_jerk(after.hips[:, 2], fps) / max(_jerk(before.hips[:, 2], fps), 1e-9),
         knee_flips=_flips(before, after),
         moved=1e3 * float(np.linalg.norm(after.legs - before.legs, axis=-1).max()),
     )
+
+
+def _depth(soles: np.ndarray, over: np.ndarray, height: Height) -> np.ndarray:
+    """How far points are from the nearest place outside the ground, metres: straight up, or sideways out of a riser."""
+    deep = np.maximum(-over, 0.0)
+    far = np.argwhere(deep > 0.004)
+    for index in map(tuple, far):
+        x, y, z = soles[index]
+        for radius in np.arange(0.002, min(deep[index], 0.1), 0.001):
+            turn = np.linspace(0.0, 2.0 * np.pi, 24)
+            if (height(x + radius * np.cos(turn), y + radius * np.sin(turn)) <= z + 1e-6).any():
+                deep[index] = radius
+                break
+    return deep
 
 
 def _between(held: np.ndarray) -> np.ndarray:
