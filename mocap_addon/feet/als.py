@@ -86,7 +86,7 @@ def _ride(job: Job, path: Path) -> tuple[Array, Array]:
 def _near_contact(job: Job, times: Array) -> Flags:
     """(F,): either foot stands, or did or will within a tenth of a second."""
     n = signals.half_width(0.1, signals.spacing(times))
-    return signals.highest(job.found.held.any(axis=1).astype(np.float64), n) > 0.5
+    return signals.highest(np.any(job.found.held, axis=1).astype(np.float64), n) > 0.5
 
 
 def _locks(job: Job, path: Path, lock: Array | None, gates: Array, at_steps: Callable[[Array], Array]) -> tuple[Array, Indices]:

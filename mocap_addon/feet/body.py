@@ -159,22 +159,20 @@ def _leg(skeleton: Skeleton, roles: RoleMap, side: str, hips: int, floor: float,
     ankle = positions[foot]
     forward = _forward(skeleton, rotations, positions, foot, toe)
     reach = _reach(skeleton, rotations, positions, foot, toe, forward)
-    ball_offset = sole.ball_offset if sole.ball_offset is not None and toe is None else reach
-    measured = Sole(
-        heel_height=sole.heel_height if sole.heel_height is not None else max(float(ankle[2]) - floor, 0.0),
-        ball_height=sole.ball_height if sole.ball_height is not None else _ball_height(positions, toe, floor),
-        heel_offset=sole.heel_offset if sole.heel_offset is not None else 0.3 * reach,
-        toe_length=sole.toe_length if sole.toe_length is not None else _toe_length(skeleton, rotations, positions, toe, forward, reach),
-        ball_offset=ball_offset,
-    )
+    heel_height = _known(sole.heel_height, max(float(ankle[2]) - floor, 0.0))
+    ball_height = _known(sole.ball_height, _ball_height(positions, toe, floor))
+    heel_offset = _known(sole.heel_offset, 0.3 * reach)
+    toe_length = _known(sole.toe_length, _toe_length(skeleton, rotations, positions, toe, forward, reach))
+    ball_offset = _known(sole.ball_offset, reach) if toe is None else reach
+    measured = Sole(heel_height, ball_height, heel_offset, toe_length, ball_offset)
     up = np.array([0.0, 0.0, 1.0])
-    heel = ankle - forward * measured.heel_offset - up * measured.heel_height
+    heel = ankle - forward * heel_offset - up * heel_height
     if toe is not None:
-        ball = positions[toe] - up * measured.ball_height
-        tip = ball + forward * measured.toe_length
+        ball = positions[toe] - up * ball_height
+        tip = ball + forward * toe_length
     else:
         ball = np.array([*(ankle + forward * ball_offset)[:2], heel[2]])
-        tip = ball + forward * measured.toe_length
+        tip = ball + forward * toe_length
     at_tip = toe if toe is not None else foot
     into = quat.inv(rotations[foot])
     # the sole's own plane: through heel and ball, level from side to side
@@ -191,6 +189,10 @@ def _leg(skeleton: Skeleton, roles: RoleMap, side: str, hips: int, floor: float,
         hinge=quat.rotate(quat.inv(rotations[thigh]), across),
         forward=quat.rotate(into, along / np.linalg.norm(along)), up=quat.rotate(into, plane_up), sole=measured,
     )  # fmt: skip
+
+
+def _known(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else float(value)
 
 
 def _forward(skeleton: Skeleton, rotations: Array, positions: Array, foot: int, toe: int | None) -> Array:

@@ -196,7 +196,7 @@ def _drop_raised(parts: Flags, soles: Array, height: float) -> None:
     low = soles[..., 2].min(axis=2)
     for side in range(2):
         as_low = low[:, side] <= low[:, 1 - side] + height
-        keep = signals.hysteresis(as_low, parts[:, side].any(axis=1))
+        keep = signals.hysteresis(as_low, np.any(parts[:, side], axis=1))
         parts[:, side] &= keep[:, None]
 
 

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..motion import quat
-from . import contacts, signals, terrain
+from . import contacts, signals
 from .body import Feet
 from .contacts import Contacts
-from .ground import Ground, Hits
-from .legs import cross, dot, unit
+from .ground import Ground
+from .legs import dot, unit
+from .levels import find_levels
 from .result import BALL, HEEL
 from .settings import FeetSettings
 from .spaces import Spaces, spaces_of
@@ -27,22 +28,8 @@ Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
-SAMPLES = 9
-"""Rays along a sole from heel to tip; one more is cast at the ball."""
-SEARCH = 3.0
-"""Metres above and below that are asked for at once; who climbs farther is asked for again."""
-SUPPORT = 0.3
-"""Part of the sole that has to lie on a level for the foot to stand on it."""
-ENOUGH = 0.45
-"""Part of the sole that a foot is pushed to have under it, as far as the setting ``toe_in_wall`` allows."""
 SLOW_TURN = 0.1
 """rad/s: a foot that turns faster than this is about to roll."""
-EVEN = 0.02
-"""Metres: hits that close to one plane are one level."""
-HIGH_STEP = 0.25
-"""Metres: how much farther than the trace a next step is looked for, where the trace finds too little."""
-HANGING = 0.25
-"""Metres: a contact that much below the contacts before and after it has stepped beside an edge."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +117,7 @@ def find_prints(
     ahead = quat.rotate(means.rotation, ahead_local[side])
     ahead = unit(ahead * [1.0, 1.0, 0.0] + 1e-12)
     floor = means.ball[:, 2]
-    level = _levels(ground, feet, side, means.ball, ahead, floor, times[middle], settings)
+    level = find_levels(ground, feet, side, means.ball, ahead, floor, times[middle], settings)
     place, normal, rise = level.place, level.normal, level.rise
     tilt = _limited(quat.between(up, normal), settings)
     return Prints(
@@ -142,9 +129,6 @@ def _limited(tilt: Array, settings: FeetSettings) -> Array:
     v = quat.log(tilt)
     angle = np.sqrt(dot(v, v))
     return quat.exp(v * np.minimum(1.0, np.radians(settings.ankle_pitch) / np.maximum(angle, 1e-12))[:, None])
-
-
-# contacts ----------------------------------------------------------------------------------------------------------------------
 
 
 def _intervals(
@@ -186,8 +170,8 @@ def _cut(start: int, end: int, parts: int, heading: Array, point: Array, free: i
         return [(start, end)]
     way = np.abs(np.diff(heading[start:end])) + np.sqrt((np.diff(point[start:end, :2], axis=0) ** 2).sum(axis=1)) / 0.2
     done = np.concatenate([[0.0], np.cumsum(way)])
-    cuts = np.searchsorted(done, done[-1] * np.arange(1, parts) / parts) + start
-    edges = [start, *cuts.tolist(), end]
+    wanted = done[-1] * np.arange(1, parts, dtype=np.float64) / parts
+    edges = [start, *(int(np.searchsorted(done, cut)) + start for cut in wanted.tolist()), end]
     out: list[tuple[int, int]] = []
     for i in range(parts):
         a = edges[i] + (free // 2 if i else 0)
@@ -214,7 +198,7 @@ def _means(
     if n == 0:
         return _Means(ball, rotation, flat)
     owner = np.repeat(np.arange(n), end - start)
-    frame = np.concatenate([np.arange(a, b) for a, b in zip(start.tolist(), end.tolist(), strict=True)])
+    frame = np.concatenate([np.arange(a, b, dtype=np.int64) for a, b in zip(start.tolist(), end.tolist(), strict=True)])
     s = side[owner]
     is_flat, is_ball = found.flat[frame, s], found.parts[frame, s, BALL]
     flat = np.bincount(owner, is_flat, n) > 0
@@ -224,7 +208,7 @@ def _means(
     there = spaces_of(ground, space[owner], times[frame], moving)
     at_middle = spaces_of(ground, space, times[middle], moving)
     heel_only = (~balls & found.parts[middle, side, HEEL])[owner]
-    point = np.where(heel_only[:, None], soles[frame, s, HEEL], soles[frame, s, BALL])
+    point = soles[frame, s, np.where(heel_only, HEEL, BALL)]
     point = there.point_in(point)
     turn = there.turn_in(foot[frame, s])
     first = turn[np.searchsorted(owner, np.arange(n))][owner]
@@ -239,258 +223,3 @@ def _means(
     across = np.stack([leg.ball - leg.heel for leg in feet.legs])[side]
     ball = ball + np.where((~balls)[:, None], quat.rotate(rotation, across) * [1.0, 1.0, 0.0], 0.0)
     return _Means(ball, rotation, flat)
-
-
-# levels ------------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Level:
-    place: Array
-    normal: Array
-    object: Indices
-    rise: Array
-
-
-def _levels(
-    ground: Ground, feet: Feet, side: Indices, ball: Array, ahead: Array, floor: Array, times: Array, settings: FeetSettings
-) -> _Level:
-    """Lay every contact's sole on what is under it; toes and heels come out of risers and walls."""
-    n = len(side)
-    heel = -np.array([leg.sole.heel_offset + leg.sole.ball_offset for leg in feet.legs])[side]  # type: ignore[operator]
-    tip = np.array([leg.sole.toe_length for leg in feet.legs])[side]  # type: ignore[arg-type]
-    offsets = np.column_stack([heel[:, None] + (tip - heel)[:, None] * np.linspace(0.0, 1.0, SAMPLES), np.zeros(n)])
-    steepest = float(np.cos(np.radians(settings.slope_limit)))
-    at = ball.copy()
-    rise = np.zeros(n)
-    under = _follow(ground, at, ahead, offsets, floor, times, steepest, settings)
-    shift = _out_of_risers(under, offsets, ahead, tip, heel, settings)
-    shift = _walls(ground, under, at, ahead, shift, heel, tip, times, settings)
-    moved = np.abs(shift) > 1e-9
-    if np.any(moved):
-        at = at + ahead * shift[:, None]
-        under = _follow(ground, at, ahead, offsets, floor, times, steepest, settings)
-    plane = _plane(under, offsets, ahead)
-    hanging = _hanging(plane.height - floor, side, plane.found)
-    found = plane.found & ~hanging
-    rise = np.where(found, plane.height - floor, 0.0)
-    rise = _filled_in(rise, found)
-    place = at.copy()
-    place[:, 2] = floor + rise
-    normal = np.where(found[:, None], plane.normal, [0.0, 0.0, 1.0])
-    return _Level(place, normal, np.where(found, plane.object, -1), rise)
-
-
-@dataclass(frozen=True, eq=False)
-class _Under:
-    """Heights (n, P), normals (n, P, 3), objects (n, P) under the soles; NaN where there is nothing."""
-
-    height: Array
-    normal: Array
-    object: Indices
-
-
-def _follow(
-    ground: Ground, ball: Array, ahead: Array, offsets: Array, floor: Array, times: Array, steepest: float, settings: FeetSettings
-) -> _Under:
-    """What is under each sole, contact after contact: the surface nearest to the level of the contact before."""
-    n, p = offsets.shape
-    height, normal, index = np.full((n, p), np.nan), np.zeros((n, p, 3)), np.full((n, p), -1, dtype=np.int64)
-    normal[..., 2] = 1.0
-    rise, first = 0.0, 0
-    last: tuple[Array, Array] | None = None
-    while first < n:
-        rest = slice(first, n)
-        points = ball[rest, None] + ahead[rest, None] * offsets[rest, :, None]
-        points[..., 2] = floor[rest, None] + rise
-        hits = terrain.cast_down(
-            ground, points.reshape(-1, 3), np.repeat(times[rest], p), settings.trace_up + SEARCH, settings.trace_down + SEARCH, 8
-        )
-        ok = terrain.standable(hits, steepest).reshape(n - first, p, -1)
-        base = rise
-        stop = n
-        for i in range(first, n):
-            # the level of the contact before, its plane gone on with, a high step up or down, the take's own: the first that finds most
-            found = _one(hits, ok[i - first], (i - first) * p, floor[i], rise, settings)
-            gone_on = rise if last is None else rise + _on_plane(last, ball[i])
-            for wanted in (gone_on, rise + HIGH_STEP, rise - HIGH_STEP, 0.0):
-                if not np.all(found[2] >= 0):
-                    other = _one(hits, ok[i - first], (i - first) * p, floor[i], wanted, settings)
-                    found = other if np.count_nonzero(other[2] >= 0) > np.count_nonzero(found[2] >= 0) else found
-            if not np.any(found[2] >= 0):
-                continue
-            height[i], normal[i], index[i] = found
-            carried = np.nanmax(height[i]) if np.isnan(height[i, -1]) else height[i, -1]
-            rise = float(carried - floor[i])
-            last = (ball[i], unit(normal[i, index[i] >= 0].mean(axis=0)))
-            if abs(rise - base) > SEARCH - 0.5:
-                stop = i + 1
-                break
-        first = stop
-    return _Under(height, normal, index)
-
-
-def _on_plane(last: tuple[Array, Array], ball: Array) -> float:
-    """How much higher the plane of one contact is at the next one's place."""
-    place, normal = last
-    return float(-(normal[:2] @ (ball - place)[:2]) / max(float(normal[2]), 0.2))
-
-
-def _one(hits: Hits, ok: Flags, row: int, floor: float, rise: float, settings: FeetSettings) -> tuple[Array, Array, Indices]:
-    """Heights, normals and objects of one sole's rays, rows ``row`` on; NaN, up and -1 where they find nothing."""
-    p = len(ok)
-    z = hits.point[row : row + p, :, 2]
-    away = z - (floor + rise)
-    use = ok & (away <= settings.trace_up) & (away >= -settings.trace_down)
-    best = np.where(use, np.abs(away), np.inf).argmin(axis=1)
-    line = np.arange(p)
-    found = use[line, best]
-    normal = hits.normal[row : row + p][line, best]
-    normal = np.where(normal[:, 2:] < 0.0, -normal, normal)
-    return (
-        np.where(found, z[line, best], np.nan),
-        np.where(found[:, None], normal, [0.0, 0.0, 1.0]),
-        np.where(found, hits.object[row : row + p][line, best], -1),
-    )
-
-
-def _carrying(under: _Under, offsets: Array, ahead: Array, ball: bool = True) -> tuple[Flags, Indices]:
-    """(n, P): which samples lie on the level that carries the sole, and which sample stands for it: the highest level with enough of it.
-
-    With ``ball`` only levels under the ball count, where there is one: it carries the foot when the heel rises.
-    """
-    z = under.height
-    slope = -dot(under.normal, ahead[:, None]) / np.maximum(under.normal[..., 2], 0.2)
-    predicted = z[:, :, None] + slope[:, :, None] * (offsets[:, None, :] - offsets[:, :, None])
-    with np.errstate(invalid="ignore"):
-        on = np.abs(z[:, None, :] - predicted) < EVEN  # (n, j, k): sample k lies on the plane of j
-    share = on[..., :SAMPLES].mean(axis=2)
-    at_ball = np.nan_to_num(predicted[:, :, -1], nan=-np.inf)
-    enough = np.where(share >= SUPPORT, at_ball, -np.inf)
-    with_ball = np.where(on[:, :, -1], enough, -np.inf)
-    if ball:
-        enough = np.where(np.isfinite(with_ball).any(axis=1)[:, None], with_ball, enough)
-    best = np.where(np.isfinite(enough).any(axis=1), enough.argmax(axis=1), np.nan_to_num(share).argmax(axis=1))
-    return on[np.arange(len(z)), best], best
-
-
-def _out_of_risers(under: _Under, offsets: Array, ahead: Array, tip: Array, heel: Array, settings: FeetSettings) -> Array:
-    """How far each place is pushed along its foot so that no higher level is under toes or heel; metres, limited."""
-    on, _ = _carrying(under, offsets, ahead)
-    z = under.height[:, :SAMPLES]
-    on, x = on[:, :SAMPLES], offsets[:, :SAMPLES]
-    level = np.where(on, z, np.nan)
-    with np.errstate(invalid="ignore"):
-        top = np.nanmax(np.where(on.any(axis=1)[:, None], level, -np.inf), axis=1)
-        higher = z > top[:, None] + 0.04
-    foremost = np.where(on, x, -np.inf).max(axis=1)
-    rearmost = np.where(on, x, np.inf).min(axis=1)
-    in_front = (higher & (x > foremost[:, None])).any(axis=1)
-    behind = (higher & (x < rearmost[:, None])).any(axis=1)
-    back = np.where(in_front & ~behind, tip - foremost + 0.005, 0.0)
-    forth = np.where(behind & ~in_front, rearmost - heel + 0.005, 0.0)
-    share = on.mean(axis=1)
-    inward = np.where((share > 0.0) & (share < ENOUGH), (ENOUGH - share) * (tip - heel), 0.0)
-    forth += np.where(~in_front & ~behind & ~on[:, 0] & on[:, -1], inward, 0.0)
-    back += np.where(~in_front & ~behind & on[:, 0] & ~on[:, -1], inward, 0.0)
-    limit = settings.toe_in_wall
-    other, _ = _carrying(under, offsets, ahead, ball=False)  # what carries the heel alone: the foot may as well go back onto it
-    onto = 0.02 - np.where(other[:, :SAMPLES], x, -np.inf).max(axis=1)
-    rather = ~other[:, -1] & other.any(axis=1) & (forth > onto) & (onto > 0.0)
-    forth, back = np.where(rather, 0.0, forth), np.where(rather, onto, back)
-    return np.minimum(np.nan_to_num(forth, posinf=0.0), limit) - np.minimum(np.nan_to_num(back, posinf=0.0), limit)
-
-
-def _walls(
-    ground: Ground, under: _Under, ball: Array, ahead: Array, shift: Array, heel: Array, tip: Array, times: Array, settings: FeetSettings
-) -> Array:
-    """Also out of walls that no ray from above can see: one ray along each sole, a little above it."""
-    n = len(ball)
-    level = under.height[:, -1]
-    use = np.flatnonzero(~np.isnan(level) & (shift == 0.0))
-    if len(use) == 0:
-        return shift
-    along = ahead[use].copy()
-    normal = under.normal[use, -1]
-    along[:, 2] = -dot(along, normal) / np.maximum(normal[:, 2], 0.2)
-    along = unit(along)
-    origin = ball[use] + ahead[use] * heel[use, None]
-    origin[:, 2] = level[use] + along[:, 2] * heel[use] + 0.05
-    hits = ground.cast(origin, along, tip[use] - heel[use], times[use], 1)
-    steep = (hits.object[:, 0] >= 0) & (np.abs(hits.normal[:, 0, 2]) < 0.5)
-    into = np.where(steep, tip[use] - heel[use] - hits.distance[:, 0] + 0.005, 0.0)
-    out = np.zeros(n)
-    out[use] = -np.minimum(np.where(into > 0.0, into, 0.0), settings.toe_in_wall)
-    return shift + out
-
-
-@dataclass(frozen=True, eq=False)
-class _Plane:
-    height: Array
-    normal: Array
-    object: Indices
-    found: Flags
-
-
-def _plane(under: _Under, offsets: Array, ahead: Array) -> _Plane:
-    """The plane each sole lies in: through the ground at heel and ball where both are carried, level sideways with the ground's normals."""
-    on, best = _carrying(under, offsets, ahead)
-    found = on.any(axis=1)
-    row = np.arange(len(best))
-    z, x = under.height, offsets
-    total = np.maximum(on.sum(axis=1), 1)[:, None]
-    mean = unit(np.where(on[..., None], under.normal, 0.0).sum(axis=1) / total + 1e-12)
-    sideways = cross(np.array([0.0, 0.0, 1.0]), ahead)
-    lateral = -dot(mean, sideways) / np.maximum(mean[:, 2], 0.2)
-    own = under.normal[row, best]
-    slope = -dot(own, ahead) / np.maximum(own[:, 2], 0.2)
-    both = on[:, 0] & on[:, -1]
-    with np.errstate(invalid="ignore"):
-        chord = (z[:, -1] - z[:, 0]) / np.minimum(x[:, 0], -1e-6) * -1.0
-    slope = np.where(both, chord, slope)
-    at_ball = np.where(on[:, -1], z[:, -1], z[row, best] - slope * x[row, best])
-    normal = unit(np.array([0.0, 0.0, 1.0]) - ahead * slope[:, None] - sideways * lateral[:, None])
-    return _Plane(at_ball, normal, under.object[row, best], found)
-
-
-def _hanging(rise: Array, side: Indices, found: Flags) -> Flags:
-    """Contacts beside an edge: far lower than the other foot's contacts around them."""
-    n = len(rise)
-    out = ~found
-    with np.errstate(invalid="ignore"):
-        for i in range(n):
-            around = [j for j in (_other(side, found, i, -1), _other(side, found, i, 1)) if j is not None]
-            if found[i] and len(around) == 2 and rise[i] < min(rise[j] for j in around) - HANGING:
-                out[i] = True
-            elif found[i] and len(around) == 1 and n > 2:
-                j = around[0]
-                again = _same(side, found, i, 1 if j > i else -1)
-                if again is not None and max(rise[i], rise[again]) < rise[j] - HANGING:
-                    out[i] = True
-    return out
-
-
-def _other(side: Indices, found: Flags, i: int, step: int) -> int | None:
-    j = i + step
-    while 0 <= j < len(side):
-        if side[j] != side[i] and found[j]:
-            return j
-        j += step
-    return None
-
-
-def _same(side: Indices, found: Flags, i: int, step: int) -> int | None:
-    j = i + step
-    while 0 <= j < len(side):
-        if side[j] == side[i] and found[j]:
-            return j
-        j += step
-    return None
-
-
-def _filled_in(rise: Array, found: Flags) -> Array:
-    """Rises of contacts that stand on nothing: between those around them."""
-    if not np.any(found):
-        return np.zeros_like(rise)
-    index = np.arange(len(rise))
-    return np.interp(index, index[found], rise[found])

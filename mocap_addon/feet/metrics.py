@@ -14,6 +14,9 @@ Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
+HANGS = 0.1
+"""Metres."""
+
 
 def _level_speed(points: Array, times: Array) -> Array:
     v = signals.velocity(points, times)
@@ -40,21 +43,21 @@ def weighted_skate(points: Array, height: Array, times: Array, where: Flags, lim
 
 
 def lowest_point(soles: Array, normal: Array) -> Indices:
-    """(F, 2): which of heel and ball is lower along the surface's normal."""
-    return dot(soles[:, :, :2], normal[:, :, None]).argmin(axis=2)
+    """(F, 2): which of a foot's points is lowest along the surface's normal."""
+    return dot(soles, normal[:, :, None]).argmin(axis=2)
 
 
 def sliding(soles: Array, normal: Array, times: Array, held: Flags, carried: Array | None = None) -> Array:
     """Speed along the surface of what a foot stands on, (F, 2) m/s; NaN where it is not held in this and the next frame.
 
-    What it stands on is the lower one of heel and ball in either frame, the slower of both where they change.
+    What it stands on is the lowest of the points ``soles`` (F, 2, n, 3) in either frame, the slower of both where they change.
     """
     out = np.full(held.shape, np.nan)
     if len(times) < 2:
         return out
-    step = np.diff(soles[:, :, :2], axis=0) / np.diff(times)[:, None, None, None]
+    step = np.diff(soles, axis=0) / np.diff(times)[:, None, None, None]
     if carried is not None:
-        step = step - 0.5 * (carried[1:, :, :2] + carried[:-1, :, :2])
+        step = step - 0.5 * (carried[1:] + carried[:-1])
     step = step - normal[:-1, :, None] * dot(step, normal[:-1, :, None])[..., None]
     speed = length(step)
     low = lowest_point(soles, normal)
@@ -71,10 +74,13 @@ def penetration(soles: Array, surface: Array) -> Array:
 
 
 def gap(soles: Array, surface: Array, parts: Flags, normal: Array) -> Array:
-    """How far the lowest of a foot's touching parts is above the surface, (F, 2) metres along the normal; NaN where nothing touches."""
+    """How far the lowest of a foot's touching parts is above the surface, (F, 2) metres along the normal; NaN where nothing touches.
+
+    A part that hangs over an edge (``HANGS`` above what is under it) touches nothing.
+    """
     above = (soles[..., 2] - surface) * normal[..., 2:]
     with np.errstate(invalid="ignore"):
-        out = np.where(parts & ~np.isnan(above), above, np.inf).min(axis=2)
+        out = np.where(parts & (above < HANGS), above, np.inf).min(axis=2)
     return np.where(np.isfinite(out), np.maximum(out, 0.0), np.nan)
 
 

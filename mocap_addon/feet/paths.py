@@ -198,8 +198,9 @@ class _Foot:
         arm = quat.rotate(self.toe, self.leg.tip)
         ground = np.zeros(len(axis))
         ground[at] = dot(self.place - joint[at], self.up)
-        angle = np.where(down, _lowering(arm, axis, self.normal, ground), 0.0)
-        self.toe = quat.mul(quat.from_axis_angle(axis, signals.fade(angle[:, None], down, *ease)[:, 0]), self.toe)
+        angle = _lowering(arm, axis, self.normal, ground)
+        angle = np.where(down, angle, np.minimum(angle, 0.0))  # while the heel alone is down, toes are only kept out of the ground
+        self.toe = quat.mul(quat.from_axis_angle(axis, signals.fade(angle[:, None], self.held, *ease)[:, 0]), self.toe)
 
 
 def _lowering(arm: Array, axis: Array, normal: Array, height: Array) -> Array:

@@ -12,12 +12,13 @@ from ..motion.errors import MocapError
 from ..motion.take import Take
 from . import als, bake, clearance, contacts, pelvis, report, signals, terrain
 from .body import Feet
+from .contacts import Contacts
 from .footprints import Prints, find_prints
 from .ground import Ground, Plane
 from .job import Job
 from .paths import Path, find_path
 from .pose import legs_of, soles
-from .result import FeetResult, Gates
+from .result import BALL, FeetResult, Gates
 from .settings import FeetSettings
 
 Array = NDArray[np.float64]
@@ -104,9 +105,16 @@ def _prepare(take: Take, feet: Feet, ground: Ground | None, settings: FeetSettin
     first = contacts.detect(points, times, settings, feet.length, has_toe, carried, over)
     obeyed = contacts.obey(first, gates, times, has_toe)
     if ground is None:
-        height = first.floor if first.floor is not None else float(np.percentile(points[..., 2].min(axis=(1, 2)), 5.0))
+        height = _height_of_floor(points, obeyed)
         ground = Plane((0.0, 0.0, height), name="floor")
     return Job(take, feet, legs, points, ground, moving, under, obeyed, has_toe, settings)
+
+
+def _height_of_floor(points: Array, found: Contacts) -> float:
+    """Where balls of flat feet are (median); of a take without, where the lowest soles are (5th percentile)."""
+    if np.any(found.flat):
+        return float(np.median(points[:, :, BALL, 2][found.flat]))
+    return float(np.percentile(points[..., 2].min(axis=(1, 2)), 5.0))
 
 
 def _plant(job: Job, gate: Array, gates: Gates) -> FeetResult:

@@ -13,7 +13,7 @@ from .footprints import Prints
 from .job import Job
 from .legs import length
 from .paths import Path
-from .result import Footprint
+from .result import BALL, TOE, Footprint
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -24,7 +24,7 @@ REACHED = 0.002
 
 def footprints(job: Job, prints: Prints, path: Path, baked: Baked, gate: Array) -> tuple[Footprint, ...]:
     """The places, each with how well it was kept."""
-    slid = metrics.sliding(baked.soles, path.normal, job.take.times, path.held & (gate > 0.999), _carried(job, baked.soles))
+    slid = metrics.sliding(_standing(job, baked.soles), path.normal, job.take.times, path.held & (gate > 0.999), _carried(job, _standing(job, baked.soles)))
     out: list[Footprint] = []
     steps = np.diff(job.take.times, append=job.take.times[-1:])
     travel = np.nan_to_num(slid, nan=0.0) * steps[:, None]
@@ -37,6 +37,15 @@ def footprints(job: Job, prints: Prints, path: Path, baked: Baked, gate: Array) 
             )
         )  # fmt: skip
     return tuple(out)
+
+
+def _standing(job: Job, soles: Array) -> Array:
+    """Points (F, 2, 3, 3) that a foot can stand on: where it bends at the ball the tip is none of them (the ball stands in for it)."""
+    out = soles.copy()
+    for side in range(2):
+        if job.has_toe[side]:
+            out[:, side, TOE] = soles[:, side, BALL]
+    return out
 
 
 def _triple(v: Array) -> tuple[float, float, float]:
@@ -116,7 +125,7 @@ def _source_travel(job: Job, p: Footprint) -> float:
 
 
 def _figures(job: Job, soles: Array, surface: Array, normal: Array, held: Flags, on_ground: Flags, times: Array) -> dict[str, float]:
-    slid = metrics.sliding(soles, normal, times, held, _carried(job, soles))
+    slid = metrics.sliding(_standing(job, soles), normal, times, held, _carried(job, _standing(job, soles)))
     known = slid[~np.isnan(slid)]
     deep = metrics.penetration(soles, surface)
     gaps = metrics.gap(soles, surface, job.found.parts & on_ground[..., None], normal)

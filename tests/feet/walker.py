@@ -313,3 +313,9 @@ def sliding(walk: Walk, drift, noise: float = 0.0, seed: int = 1) -> Walk:
         rng = np.random.default_rng(seed)
         shift = shift + noise / np.sqrt(3.0) * rng.normal(size=shift.shape)
     return Walk(walk.take.rerooted(lambda q: q, lambda v: v + shift, rest=False), walk.feet, walk.steps, walk.shape, walk.parts)
+
+
+def plain_take(**more) -> Walk:
+    """Eight steps straight on."""
+    steps, last = straight(8)
+    return walk(steps, last, **more)
