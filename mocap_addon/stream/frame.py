@@ -26,7 +26,7 @@ Space = Literal["global", "local"]
 NO_CURVES: Mapping[str, float] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Frame:
     """One moment of one performer, one prop, or one face.
 

@@ -16,7 +16,7 @@ _MASK = 0xFFFFFFFF
 _BLOCK_SIZES = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
 
 
-def decompress(data: bytes, limit: int = 1 << 19) -> bytes:
+def decompress(data: bytes, limit: int = 1 << 18) -> bytes:
     """The content of a frame; :class:`BrokenPacketError` when damaged or longer than ``limit``. Checksums of content are not looked at."""
     if data[:4] != MAGIC or len(data) < 11:
         raise BrokenPacketError("no LZ4 frame")

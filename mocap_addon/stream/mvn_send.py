@@ -54,10 +54,10 @@ def _performer(frame: Frame, props: Sequence[Frame], character: int, sender: Sen
     places, turns = complete(frame, fingers)
     counts = (23, len(props), 40 if fingers else 0)
     message = _Message(sender, character, counts)
-    for prop in props:
+    for k, prop in enumerate(props):
         assert prop.positions is not None and prop.rotations is not None
-        places = np.insert(places, 23 + props.index(prop), prop.positions[0], axis=0)
-        turns = np.insert(turns, 23 + props.index(prop), prop.rotations[0], axis=0)
+        places = np.insert(places, 23 + k, prop.positions[0], axis=0)
+        turns = np.insert(turns, 23 + k, prop.rotations[0], axis=0)
     ids = np.arange(len(places)) + int(str(sender.options.get("first_id", 1)))
     scale = 100.0 if sender.options.get("unit") == "cm" else 1.0
     out: list[bytes] = []
@@ -133,6 +133,10 @@ def complete(frame: Frame, fingers: bool) -> tuple[Array, Array]:
     names = (*STANDARD, *FINGER_NAMES) if fingers else STANDARD
     assert frame.positions is not None and frame.rotations is not None
     at = {n: i for i, n in enumerate(frame.joints)}
+    if all(n in at for n in names):
+        order = [at[n] for n in names]
+        if np.isfinite(frame.positions[order]).all():
+            return frame.positions[order], frame.rotations[order]
     places, turns = np.zeros((len(names), 3)), np.zeros((len(names), 4))
     for j, name in enumerate(names):
         if name in at:

@@ -250,21 +250,32 @@ def _turns(angles: Array, order: str) -> Array:
     return out
 
 
-def _packed(frame: Frame, avatar: int, sender: Sender) -> bytes:
-    options = sender.options
-    old = bool(options.get("old"))
-    lay = layout("Spine3" in frame.joints or (old and "Neck1" not in frame.joints))
+def _complete(frame: Frame, lay: Layout) -> tuple[Array, Array]:
+    """Rotations and places of all 59; those that the frame lacks go with the one above them, at an average person's distance."""
     assert frame.rotations is not None and frame.positions is not None
     at = {n: i for i, n in enumerate(frame.joints)}
-    turns, places = np.zeros((59, 4)), np.zeros((59, 3))
+    if all(n in at for n in lay.names):
+        order = [at[n] for n in lay.names]
+        if np.isfinite(frame.positions[order]).all():
+            return frame.rotations[order], frame.positions[order]
+    turns, places = np.zeros((len(lay.names), 4)), np.zeros((len(lay.names), 3))
     standard = average("Spine3" in lay.names)
     for j, (name, p) in enumerate(zip(lay.names, lay.parents, strict=True)):
         if name in at:
             turns[j], places[j] = frame.rotations[at[name]], frame.positions[at[name]]
         else:
-            turns[j] = turns[p]
+            turns[j] = turns[p] if p >= 0 else quat.IDENTITY
         if name not in at or not np.isfinite(places[j]).all():
-            places[j] = places[p] + quat.rotate(turns[p], standard.rest_translations[j])
+            places[j] = standard.rest_translations[j] if p < 0 else places[p] + quat.rotate(turns[p], standard.rest_translations[j])
+    return turns, places
+
+
+def _packed(frame: Frame, avatar: int, sender: Sender) -> bytes:
+    options = sender.options
+    old = bool(options.get("old"))
+    lay = layout("Spine3" in frame.joints or (old and "Neck1" not in frame.joints))
+    assert frame.rotations is not None and frame.positions is not None
+    turns, places = _complete(frame, lay)
     local_r, local_p = kinematics.inverse(turns, places, np.array(lay.parents, dtype=np.int64))
     order = str(options.get("order", "YXZ"))
     angles = np.degrees(quat.to_euler(Y_UP.to_wxyz(local_r), order))
