@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import bpy
 import numpy as np
@@ -56,3 +57,27 @@ def test_joints_are_where_blender_has_them(tmp_path, name, hips, precision):
                     assert np.linalg.norm(worlds[index[loader]][:3, 3] - place) < limit, bone
     assert compared > 500
     assert json.loads(paths[".json"].read_text())["error_mm"] == pytest.approx(1000 * max(f.error or 0 for f in report.files), abs=1e-5)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("rate", ["24", "29.97", "60", "120"])
+@pytest.mark.parametrize(("name", "hips"), [METRES, CENTIMETRES, VRM])
+def test_rates_are_exact(tmp_path, name, hips, rate):
+    """A key on every frame of the scene: as many rows, at the scene's own rate, of exactly its length, each where Blender has it."""
+    obj = bring(name)
+    exact = {"60": Fraction(60), **FRACTIONS}[rate]
+    scene = bpy.context.scene
+    scene.render.fps, scene.render.fps_base = (30, 1.001) if rate == "29.97" else (int(rate), 1.0)
+    target = armature.read(obj)
+    action = actions.write(obj, target, motion_for(target, hips, exact), name="clip", frame_start=1)
+    export.export_actions(obj, [action.name], tmp_path, ExportOptions(("map",)), character=TARGETS / name)
+    info, rows = read_back(next(tmp_path.glob("*.json")))
+    (clip,) = info["clips"]
+    assert clip["frames"] == 8 and Fraction(clip["rate"]) == exact and clip["duration"] == pytest.approx(7 / exact, abs=1e-9)
+    index = {b["name"]: i for i, b in enumerate(info["bones"])}
+    for f, meant in enumerate(poses(obj, 8)):
+        worlds = rows_to_worlds(info, rows[f])
+        for bone, place in meant.items():
+            loader = bone.replace(":", "").replace(".", "").replace(" ", "_")
+            if loader in index:
+                assert np.linalg.norm(worlds[index[loader]][:3, 3] - place) < 1e-4, bone
