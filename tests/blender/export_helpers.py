@@ -91,7 +91,9 @@ def shown(obj: bpy.types.Object, frames: Iterable[float]) -> list[dict[str, np.n
     return out
 
 
-def write(obj: bpy.types.Object, folder: Path, actions: Sequence = ("",), formats: str = "threejs", **options) -> dict[str, export.ExportedFile]:
+def write(
+    obj: bpy.types.Object, folder: Path, actions: Sequence = ("",), formats: str = "threejs", **options
+) -> dict[str, export.ExportedFile]:
     """Export; the files by their names."""
     character, names = options.pop("character", None), options.pop("names", None)
     made = export.ExportOptions(tuple(formats.split(",")), **{"bound": None, **options})
