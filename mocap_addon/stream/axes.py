@@ -87,3 +87,5 @@ CHINGMU = Axes((0, 1, 2), (-1.0, -1.0, 1.0))
 """X right, Y front, Z up: half a turn about the vertical."""
 CHINGMU_UNREAL = Axes((1, 0, 2), (-1.0, -1.0, 1.0))
 """The same after ChingMu's Unreal plug-in has exchanged x and y, which mirrors."""
+OURS_UNREAL = Axes((1, 0, 2), (1.0, 1.0, 1.0))
+"""Our own after the same exchange."""

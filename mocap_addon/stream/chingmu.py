@@ -12,7 +12,7 @@ Raw: millimetres, X right, Y front, Z up. Rotations of joints are local, counted
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -22,14 +22,15 @@ from numpy.typing import NDArray
 from ..motion import kinematics, quat
 from ..motion.skeleton import Skeleton
 from . import body
-from .axes import CHINGMU, CHINGMU_UNREAL
+from .axes import CHINGMU, CHINGMU_UNREAL, OURS, OURS_UNREAL, Axes
 from .base import MAX_SOURCES, BaseDecoder, BrokenPacketError, UnknownPacketError
-from .chingmu_body import PARENTS, average, average_of, joints
+from .chingmu_body import PARENTS, average, average_of, bends_backwards, joints
 from .frame import NO_CURVES, Frame, Head, Sender, State
 from .json_values import Object, load, number, objects, text
 
 Array = NDArray[np.float64]
 _VALID = 1 << 31
+BACKWARDS = 'Knees bend forwards: this server seems to face the other way; set its option "facing" to "-y".'
 
 
 def time_code(word: int) -> tuple[int | None, str | None]:
@@ -46,9 +47,18 @@ def time_word(code: str) -> int:
     return _VALID | hours << 24 | minutes << 18 | seconds << 12 | frames << 5
 
 
+def system(options: Mapping[str, object], unreal: bool = False) -> Axes:
+    """Axes of the SDK; with option ``facing`` "-y" of one that is set up so that a T-pose faces -Y."""
+    if options.get("facing") == "-y":
+        return OURS_UNREAL if unreal else OURS
+    return CHINGMU_UNREAL if unreal else CHINGMU
+
+
 @dataclass
 class ChingMuState(State):
-    """Of each performer: last rotations, which a lost joint holds; first pose; last word, to leave out what was seen."""
+    """Options: ``space`` "raw" or "unreal" where packets do not say, ``facing`` "y" (default) or "-y".
+
+    Of each performer: last rotations, which a lost joint holds; first pose; last word, to leave out what was seen."""
 
     last: dict[str, tuple[int | None, Array]] = field(default_factory=dict[str, tuple[int | None, Array]])
     first: dict[str, tuple[Array, float]] = field(default_factory=dict[str, tuple[Array, float]])
@@ -162,7 +172,7 @@ def _human(human: Object, source: str, whole: Object, unreal: bool, state: Ching
         return None
     state.words[source] = word
     names = joints((len(row) - 3) // 4)
-    axes, unit = (CHINGMU_UNREAL, 0.01) if unreal else (CHINGMU, 0.001)
+    axes, unit = system(state.options, unreal), 0.01 if unreal else 0.001
     sent = row[3 : 3 + 4 * len(names)].reshape(-1, 4)
     square = np.einsum("ij,ij->i", sent, sent)
     seen = (square > 0.81) & (square < 1.21)
@@ -174,6 +184,8 @@ def _human(human: Object, source: str, whole: Object, unreal: bool, state: Ching
     held = state.last.get(source)
     turns = held[1].copy() if held is not None and len(held[1]) == len(names) else quat.identity(len(names))
     turns[seen] = axes.from_xyzw(sent[seen]) / np.sqrt(square[seen])[:, None]
+    if bends_backwards(turns):
+        state.note(BACKWARDS)
     places = np.full((len(names), 3), np.nan)
     places[0] = axes.points(row[:3]) * unit
     state.last[source] = (count, turns)
@@ -190,7 +202,7 @@ def _rigid(prop: Object, source: str, whole: Object, unreal: bool, state: ChingM
     if row is None or len(row) != 7 or not np.abs(row[:3]).max() < 1e8 or not 0.81 < float(row[3:] @ row[3:]) < 1.21:
         state.counts.broken += 1
         return None
-    axes, unit = (CHINGMU_UNREAL, 0.01) if unreal else (CHINGMU, 0.001)
+    axes, unit = system(state.options, unreal), 0.01 if unreal else 0.001
     turn = axes.from_xyzw(row[None, 3:] / np.sqrt(row[3:] @ row[3:]))
     count, code = _stamp(whole)
     lost = prop.get("detected") in (False, 0)

@@ -6,6 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..motion.skeleton import Skeleton
 from . import body
 
@@ -57,3 +60,15 @@ def average(count: int) -> Skeleton:
 def average_of(names: Sequence[str]) -> Skeleton:
     """The same with or without hands, as ``names`` has them."""
     return average(63 if any("Thumb" in n for n in names) else BODY)
+
+
+_KNEES = (NAMES.index("LeftLeg"), NAMES.index("RightLeg"))
+
+
+def bends_backwards(local_rotations: NDArray[np.float64]) -> bool:
+    """Whether both knees are bent forwards by more than 30 degrees, which none does: a sign that forward is elsewhere.
+
+    Flexion turns the shin about the body's left, our +X: ``2 w x`` is the sine of that part.
+    """
+    w, x = local_rotations[list(_KNEES), 0], local_rotations[list(_KNEES), 1]
+    return bool((2.0 * w * x < -0.5).all())

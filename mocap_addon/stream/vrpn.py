@@ -20,7 +20,8 @@ from ..motion.skeleton import Skeleton
 from . import body
 from .axes import CHINGMU, OURS, Axes
 from .base import MAX_REMAINDER, MAX_SOURCES, BaseDecoder, BrokenPacketError, UnknownPacketError, numbers
-from .chingmu_body import PARENTS, average, average_of, joints
+from .chingmu import BACKWARDS, system
+from .chingmu_body import PARENTS, average, average_of, bends_backwards, joints
 from .frame import NO_CURVES, Frame, Head, Sender, State
 
 Array = NDArray[np.float64]
@@ -62,7 +63,7 @@ class Body:
 
 @dataclass
 class VrpnState(State):
-    """Names of this connection's senders and types. Options: ``unit`` "m" or "mm", ``base`` (first sensor of ChingMu's first human)."""
+    """Names of this connection's senders and types. Options: ``unit`` "m" or "mm"; ``base`` and ``facing`` of ChingMu's."""
 
     senders: dict[int, str] = field(default_factory=dict[int, str])
     kinds: dict[int, str] = field(default_factory=dict[int, str])
@@ -257,7 +258,7 @@ def _human_of(message: Message, sensor: int, state: VrpnState) -> tuple[str, int
 def _system(message: Message, row: Array, state: VrpnState) -> tuple[Axes, float]:
     """ChingMu's axes and millimetres for its own servers; else the project's axes, and millimetres where a place is farther than 20."""
     if state.senders.get(message.sender, "").startswith(("MCServer", "MCAvatar")):
-        return CHINGMU, 0.001
+        return system(state.options), 0.001
     unit = state.options.get("unit")
     if unit in ("m", "mm"):
         return OURS, 0.001 if unit == "mm" else 1.0
@@ -295,10 +296,11 @@ def _joint(message: Message, human: tuple[str, int], row: Array, state: VrpnStat
     found.time = message.time
     if joint >= 23 and not found.hands:
         found.hands, found.settled = True, False
-    found.turns[joint] = CHINGMU.from_xyzw(row[3:])
+    axes = system(state.options)
+    found.turns[joint] = axes.from_xyzw(row[3:])
     found.seen[joint] = True
     if joint == 0:
-        found.root = CHINGMU.points(row[:3]) * 0.001
+        found.root = axes.points(row[:3]) * 0.001
     if found.settled and found.seen[: 63 if found.hands else 23].all():
         out.append(_emit(source, found, state))
     return out
@@ -313,6 +315,8 @@ def _emit(source: str, found: Body, state: VrpnState) -> Frame:
     valid = None if seen.all() else seen.copy()
     found.seen = np.zeros(63, dtype=bool)
     turns = found.turns[:count].copy()
+    if bends_backwards(turns):
+        state.note(BACKWARDS)
     if source not in state.first or len(state.first[source][0]) != count:
         state.first[source] = (turns, float(found.root[2]))
     return Frame(source, "body", None, found.time, names, places, turns, "local", NO_CURVES, None, valid, source)

@@ -210,3 +210,17 @@ def test_own_json_that_is_wrong():
         assert len(OWN.decode(sent({**good, "skeletons": {"Anna": skeleton}}), state)) == 1
         assert OWN.skeleton("Anna", state) is None and state.counts.broken == 1
     assert OWN.decode(sent({**good, "mocap": 2}), state := OWN.state()) == [] and state.counts.unknown == 1
+
+
+def test_a_chingmu_server_that_faces_the_other_way_is_noticed_and_can_be_told():
+    attitude = [100.0, 200.0, 950.0] + [0.0, 0.0, 0.0, 1.0] * 23
+    for knee in (16, 20):
+        attitude[3 + 4 * knee : 7 + 4 * knee] = [0.5, 0.0, 0.0, 0.75**0.5]  # 60 degrees about its x
+    data = sent({"humans": [{"id": 4, "attitude": attitude}]})
+    wrong, told = CHINGMU.state(), CHINGMU.state()
+    told.options["facing"] = "-y"
+    CHINGMU.decode(data, wrong)
+    (frame,) = CHINGMU.decode(data, told)
+    assert len(wrong.notes) == 1 and "facing" in wrong.notes[0] and not told.notes
+    np.testing.assert_allclose(frame.positions[0], (0.1, 0.2, 0.95))
+    np.testing.assert_allclose(frame.rotations[16], (0.75**0.5, 0.5, 0.0, 0.0), atol=1e-12)
