@@ -29,18 +29,27 @@ def rewrite(bag: compat.Bag, frames: Array, channels: Sequence[Channels], span: 
 
     ``span`` must begin and end at ``frames``, with nothing changed at its ends.
     """
+    mine = {key for channel in channels for key in channel.keys}
+    for curve in [c for c in bag.fcurves if (c.data_path, c.array_index) in mine and not _plain(c)]:
+        bag.fcurves.remove(curve)  # the values that were read have in them what samples and modifiers make of it
     found: ByKey = {(c.data_path, c.array_index): c for c in bag.fcurves}
     whole = [channel for channel in channels if span is None or any(key not in found for key in channel.keys)]
     part = [channel for channel in channels if channel not in whole]
-    for curve in (found[key] for channel in whole for key in channel.keys if key in found):
-        for modifier in list(curve.modifiers):
-            curve.modifiers.remove(modifier)  # the values that were read have them in them
     actions.write_curves(bag, frames, whole, found)
     if part and span is not None:
         for channel in part:
             for i, key in enumerate(channel.keys):
                 _into(found[key], frames, channel.values[:, i], span)
+    for curve in bag.fcurves:
+        if curve.group is not None and curve.group.mute and (curve.data_path, curve.array_index) in mine:
+            curve.group = None  # a muted group would keep it from playing
     return sum(len(channel.keys) for channel in channels)
+
+
+def _plain(curve: bpy.types.FCurve) -> bool:
+    """Whether a curve is what its keys say, and plays."""
+    muted = curve.mute or (curve.group is not None and curve.group.mute)
+    return not muted and len(curve.keyframe_points) > 0 and not len(curve.modifiers)
 
 
 def copy_curves(bag: compat.Bag, source: ByKey, paths: set[str]) -> None:

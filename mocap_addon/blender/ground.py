@@ -124,10 +124,11 @@ class SceneGround:
                 continue
             of = objects == index
             at, back = np.unique(frames[of], return_inverse=True)
-            matrices = self._world(self._objects[index], at)[back]
-            places[of] = matrices[:, :3, 3] * self._unit
+            matrices = self._world(self._objects[index], at)
+            places[of] = (matrices[:, :3, 3] * self._unit)[back]
             linear = matrices[:, :3, :3]
-            turns[of] = quat.from_matrix(linear / np.maximum(np.cbrt(np.abs(np.linalg.det(linear))), 1e-12)[:, None, None])
+            size = np.maximum(np.cbrt(np.abs(np.linalg.det(linear))), 1e-12)
+            turns[of] = quat.from_matrix(linear / size[:, None, None])[back]
         return places, turns
 
     # --- what never changes its shape -----------------------------------------------------------------------------------------------
@@ -160,7 +161,8 @@ class SceneGround:
             undo = _inverse(one.world)
             own, along = origins @ undo[:3, :3].T + undo[:3, 3], directions @ undo[:3, :3].T
         else:
-            undo = _inverse(self._world(one.carrier, frames))
+            at, back = np.unique(frames, return_inverse=True)
+            undo = _inverse(self._world(one.carrier, at))[back]
             own = np.einsum("nij,nj->ni", undo[:, :3, :3], origins) + undo[:, :3, 3]
             along = np.einsum("nij,nj->ni", undo[:, :3, :3], directions)
         size = np.maximum(np.linalg.norm(along, axis=1), 1e-30)
@@ -171,11 +173,10 @@ class SceneGround:
         return Met(met.ray, met.distance / size[met.ray], normal, met.part)
 
     def _world(self, obj: bpy.types.Object, frames: Array) -> Array:
-        """(F, 4, 4) of an object that moves."""
+        """(F, 4, 4) of an object that moves, at different frames."""
         if self._restless is not None and obj in self._restless.objects:
             return self._restless.matrices(obj, frames)
-        at, back = np.unique(frames, return_inverse=True)
-        return np.broadcast_to(object_motion.world_matrices(obj, at), (len(at), 4, 4))[back]
+        return np.broadcast_to(object_motion.world_matrices(obj, frames), (len(frames), 4, 4))
 
 
 @contextmanager

@@ -412,3 +412,23 @@ def test_making_the_action_again_plants_its_feet_again(walk, monkeypatch):
     update.update_all(obj, read=lambda *_: [walk])
     assert plan.take.global_positions[:, plan.feet.hips] == pytest.approx(again, abs=1e-5)
     assert feet_of(obj.animation_data.action) is not None
+
+
+def test_muted_modified_and_single_keys(walk, monkeypatch):
+    obj = person()
+    source = job.retarget_onto(obj, walk).action
+    legs = [c for c in compat.all_curves(source) if "UpLeg" in c.data_path]
+    legs[0].modifiers.new("NOISE")
+    legs[4].mute = True
+    legs[5].group.mute = True
+    plan = MadeUp(monkeypatch)
+    baked = feet.bake_feet(obj, FLOOR)
+    assert plan.apart(obj, baked) < 2e-5
+    assert legs[0].modifiers and legs[4].mute  # the action before stays as it is
+    obj.animation_data_clear()
+    for name in ("Hips", "LeftUpLeg"):
+        obj.pose.bones[name].keyframe_insert("location", frame=5)
+    baked = feet.bake_feet(obj, FLOOR)
+    assert baked.frames.tolist() == [5.0]
+    again = feet.rebake_feet(obj)
+    assert again.before.name != again.action.name
