@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..motion import timeline
-from ..motion.errors import FileError
+from ..motion.errors import FileError, MocapError
 from . import unity_curves, unity_keys, unity_packed, unity_yaml
 from .unity_keys import Keys
 from .unity_yaml import Map, Node, Parser, Span, Text, line_of
@@ -35,6 +35,8 @@ _LISTS: dict[str, tuple[Kind, int]] = {
 # The editor's copies of the curves, and what has no numbers; their text is passed over.
 _PASSED = ("m_EditorCurves", "m_EulerEditorCurves", "m_PPtrCurves", "m_ClipBindingConstant", "m_Curve")
 _FASTEST = 10_000
+_LONGEST = 24 * 3600.0
+_MOST_FRAMES = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +111,8 @@ class UnityClip:
         rate = rate or self.rate
         # stop and rate are float32 in Unity: a frame may lie a rounding beyond the end
         count = int(np.floor((self.stop - self.start) * float(rate) + 1e-3)) + 1
+        if count > _MOST_FRAMES:
+            raise MocapError(f'"{self.name}" would have {count} frames at this rate; choose a lower one, or look at its length.')
         return timeline.uniform_times(count, rate, self.start)
 
 
@@ -258,8 +262,9 @@ class _Fields:
         ends = [(float(c.keys.times[0]), float(c.keys.times[-1])) for c in curves if len(c.keys.times)]
         if last <= first and ends:
             first, last = min(a for a, _ in ends), max(b for _, b in ends)
-        if last - first > 24 * 3600.0:
-            raise FileError(f"The clip lasts {last - first:g} seconds, which cannot be; the file is damaged.", path)
+        if last - first > _LONGEST:
+            line = self.line(settings, "m_StopTime") if "m_StopTime" in settings else None
+            raise FileError(f"The clip lasts {last - first:g} seconds, which cannot be; the file is damaged.", path, line)
         return first, last
 
     def events(self, fields: Map) -> tuple[tuple[float, str], ...]:
