@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import time
 from dataclasses import replace
@@ -16,6 +18,7 @@ from mocap_addon import formats
 from mocap_addon.blender import scenes
 from mocap_addon.blender.job import JobOptions, retarget_onto
 from mocap_addon.motion import quat
+from mocap_addon.motion.take import PropTrack
 from mocap_addon.retarget.sending import on_protocol
 from mocap_addon.stream import protocols, send
 from mocap_addon.stream.frame import Sender
@@ -244,6 +247,80 @@ def test_calibration_takes_the_pose_as_the_rest(character, port, walk_take):
         bone = character.evaluated_get(graph).pose.bones[name]
         away = bone.matrix.to_quaternion().rotation_difference(bone.bone.matrix_local.to_quaternion()).angle
         assert np.degrees(min(away, 2 * np.pi - away)) < 0.05, name
+
+
+def test_a_prop_moves_an_object_and_becomes_an_action(port, walk_take, tmp_path):
+    scene = bpy.context.scene
+    scene.mocap.live.folder = str(tmp_path)
+    box = bpy.data.objects.new("Box", None)
+    box.scale = (2.0, 2.0, 2.0)
+    scene.collection.objects.link(box)
+    short = walk_take.block(0, 120)
+    turn = quat.from_axis_angle((0.0, 0.0, 1.0), 0.7)
+    track = PropTrack(np.tile(turn, (120, 1)), np.tile([0.3, -0.4, 1.2], (120, 1)))
+    found = listen(port)
+    stream = Stream(replace(short, props={"Sword": track}), port)
+    listed = scene.mocap.live.performers
+    try:
+        assert stream.pump(10.0, until=lambda: any(b.kind == "prop" for b in listed))
+        next(b for b in listed if b.kind == "prop").target = box
+        assert stream.pump(10.0, until=lambda: box.mocap.live)
+        stream.pump(0.2)
+        bpy.context.view_layer.update()
+        assert np.allclose(box.matrix_world.translation, (0.3, -0.4, 1.2), atol=1e-3)
+        assert np.allclose(box.matrix_world.to_scale(), 2.0, atol=1e-5)
+        assert quat.angle(np.array(box.matrix_world.to_quaternion()), turn) < 1e-3
+        bpy.ops.mocap.live_record()
+        assert stream.pump(10.0, until=lambda: found.session.recording is not None)
+        stream.pump(0.7)
+        assert bpy.ops.mocap.live_stop_recording() == {"FINISHED"}
+    finally:
+        stream.outlet.close()
+    live.stop()
+    action = box.animation_data.action
+    assert action is not None
+    scene.frame_set(int(action.frame_range[0]) + 3)
+    assert np.allclose(box.matrix_world.translation, (0.3, -0.4, 1.2), atol=1e-3)
+
+
+def test_nla_and_euler_bones(character, port, walk_take):
+    """The NLA does not move the character meanwhile, and plays again; a bone in Euler mode stays in it and turns as it should."""
+    action = bpy.data.actions.new("Strip")
+    animation = character.animation_data_create()
+    animation.nla_tracks.new().strips.new("Strip", 1, action)
+    for bone in character.pose.bones:
+        bone.rotation_mode = "YZX"
+    listen(port)
+    stream = Stream(walk_take, port)
+    try:
+        assert stream.pump(10.0, until=lambda: character.mocap.live)
+        stream.pump(0.3)
+        assert not animation.use_nla
+        assert {bone.rotation_mode for bone in character.pose.bones} == {"YZX"}
+        moment = next(iter(live.running().shown.values()))
+        shown = angles(character)
+    finally:
+        stream.outlet.close()
+    live.stop()
+    assert animation.use_nla
+    scenes.set_rate(bpy.context.scene, Fraction(60))
+    retarget_onto(character, moment.take(), options=JobOptions(frame_start=1.0))
+    bpy.context.scene.frame_set(1)
+    assert np.degrees(quat.angle(angles(character), shown)).max() < 0.02
+
+
+def test_a_receiver_that_dies_is_back_within_seconds(character, port, walk_take):
+    found = listen(port)
+    stream = Stream(walk_take, port)
+    try:
+        assert stream.pump(10.0, until=lambda: character.mocap.live)
+        os.kill(found.session.supervisor.pid, signal.SIGKILL)
+        stream.pump(0.2)
+        before = angles(character)
+        assert stream.pump(15.0, until=lambda: np.degrees(quat.angle(angles(character), before)).max() > 1.0)
+    finally:
+        stream.outlet.close()
+    assert any("started again" in sentence for sentence in found.session.messages())
 
 
 def test_a_port_in_use_is_a_sentence_and_a_second_try_works(port):
