@@ -73,14 +73,14 @@ def penetration(soles: Array, surface: Array) -> Array:
         return np.nan_to_num(np.maximum(surface - soles[..., 2], 0.0), nan=0.0).max(axis=2)
 
 
-def gap(soles: Array, surface: Array, parts: Flags, normal: Array) -> Array:
-    """How far the lowest of a foot's touching parts is above the surface, (F, 2) metres along the normal; NaN where nothing touches.
+def gap(soles: Array, surface: Array, held: Flags, normal: Array) -> Array:
+    """How far the lowest of a standing foot's points is above the surface, (F, 2) metres along the normal; NaN where none stands.
 
-    A part that hangs over an edge (``HANGS`` above what is under it) touches nothing.
+    A point that hangs over an edge (``HANGS`` above what is under it) does not count.
     """
     above = (soles[..., 2] - surface) * normal[..., 2:]
     with np.errstate(invalid="ignore"):
-        out = np.where(parts & (above < HANGS), above, np.inf).min(axis=2)
+        out = np.where(held[..., None] & (above < HANGS), above, np.inf).min(axis=2)
     return np.where(np.isfinite(out), np.maximum(out, 0.0), np.nan)
 
 

@@ -128,7 +128,7 @@ def _figures(job: Job, soles: Array, surface: Array, normal: Array, held: Flags,
     slid = metrics.sliding(_standing(job, soles), normal, times, held, _carried(job, _standing(job, soles)))
     known = slid[~np.isnan(slid)]
     deep = metrics.penetration(soles, surface)
-    gaps = metrics.gap(soles, surface, job.found.parts & on_ground[..., None], normal)
+    gaps = metrics.gap(soles, surface, on_ground, normal)
     gaps = gaps[~np.isnan(gaps)]
     height = soles[..., 2] - surface
     return {

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs one benchmark: ``scripts/bench NAME [--json]``.
+"""Runs one benchmark: ``scripts/bench NAME [--json] [--report]``.
 
 A benchmark is a file ``scripts/benches/NAME.py`` with a function ``measure()`` that returns :class:`figures.Figure` objects. Each is
-printed with its limit; the exit code is 1 when one falls short. The result goes to ``docs/bench/NAME.json`` with date and commit.
+printed with its limit; the exit code is 1 when one falls short. ``--report`` prints the lines of its ``report()`` first, if it has one.
+The result goes to ``docs/bench/NAME.json`` with date and commit.
 """
 
 from __future__ import annotations
@@ -26,19 +27,21 @@ def main(arguments: List[str]) -> int:
     """Measure, print, write; exit code 1 when a figure falls short, 2 when there is no such benchmark."""
     names = [a for a in arguments if not a.startswith("-")]
     known = sorted(p.stem for p in BENCHES.glob("*.py") if not p.stem.startswith("_"))
-    if len(names) != 1 or names[0] not in known or set(arguments) - {"--json", *names}:
-        print(f"Usage: scripts/bench NAME [--json]; NAME is one of: {', '.join(known) or '(none yet)'}", file=sys.stderr)
+    if len(names) != 1 or names[0] not in known or set(arguments) - {"--json", "--report", *names}:
+        print(f"Usage: scripts/bench NAME [--json] [--report]; NAME is one of: {', '.join(known) or '(none yet)'}", file=sys.stderr)
         return 2
     sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
     with contextlib.redirect_stdout(sys.stderr):
-        figures = importlib.import_module(f"benches.{names[0]}").measure()
+        bench = importlib.import_module(f"benches.{names[0]}")
+        figures = bench.measure()
+        lines: List[str] = bench.report() if "--report" in arguments and hasattr(bench, "report") else []
     record = {**setting(), "bench": names[0], "figures": [f.record() for f in figures]}
     write(ROOT / "docs" / "bench" / f"{names[0]}.json", record)
     if "--json" in arguments:
         print(json.dumps(record))
     else:
         width = max((len(f.name) for f in figures), default=0)
-        print("\n".join(f.line(width) for f in figures))
+        print("\n".join([*lines, *(f.line(width) for f in figures)]))
     return 0 if figures and all(f.holds for f in figures) else 1
 
 
