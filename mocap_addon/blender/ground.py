@@ -123,7 +123,7 @@ class SceneGround:
             if index < 0 or not self._moves[index]:
                 continue
             of = objects == index
-            at, back = np.unique(frames[of], return_inverse=True)
+            at, back = _different(frames[of])
             matrices = self._world(self._objects[index], at)
             places[of] = (matrices[:, :3, 3] * self._unit)[back]
             linear = matrices[:, :3, :3]
@@ -161,7 +161,7 @@ class SceneGround:
             undo = _inverse(one.world)
             own, along = origins @ undo[:3, :3].T + undo[:3, 3], directions @ undo[:3, :3].T
         else:
-            at, back = np.unique(frames, return_inverse=True)
+            at, back = _different(frames)
             undo = _inverse(self._world(one.carrier, at))[back]
             own = np.einsum("nij,nj->ni", undo[:, :3, :3], origins) + undo[:, :3, 3]
             along = np.einsum("nij,nj->ni", undo[:, :3, :3], directions)
@@ -213,6 +213,15 @@ def scene_ground(
         yield ground
     finally:
         ground.close()
+
+
+def _different(frames: Array) -> tuple[Array, Indices]:
+    """Frames without repeats, in order, and which of them each is; quick where they are in order already, as rays of a take are."""
+    step = np.diff(frames)
+    if not np.all(step >= 0.0):
+        return np.unique(frames, return_inverse=True)
+    new = np.concatenate([np.ones(min(len(frames), 1), dtype=bool), step > 0.0])
+    return frames[new], np.cumsum(new) - 1
 
 
 def _inverse(matrices: Array) -> Array:
