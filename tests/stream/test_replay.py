@@ -57,7 +57,8 @@ def difference(a, b):
 def test_round_trip(tmp_path, name, rate):
     """Angles within 0.05 degree, duration within 1 ms, the rate found exactly; packets up to 5 ms late."""
     rng = np.random.default_rng(1)
-    take = dance(decoder(name).standard(), rate, int(rate * 3) + 1)
+    seconds = 3 if name == "noitom" else 2  # without a clock it takes longer to tell 29.97 from 30
+    take = dance(decoder(name).standard(), rate, int(rate * seconds) + 1)
     late = rng.uniform(0.0, 0.005, take.frames)  # less than a frame: the order stays
     timed = [(at + late[i], data) for i, (at, data) in enumerate(moments([take], decoder(name)))]
     path = written(tmp_path / "take.pcap", timed, way(name))
