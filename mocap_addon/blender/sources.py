@@ -119,6 +119,7 @@ def read_rig(
     RigError
         Nothing moves the rig, or there is no such action or slot.
     """
+    check(obj)
     work = read_steps(obj, action=action, slot=slot, frame_range=frame_range, scene=scene, method=method)
     return run(work, progress, f'Reading "{obj.name}" was cancelled.')
 
