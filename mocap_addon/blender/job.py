@@ -12,6 +12,7 @@ import bpy
 
 from .. import retarget, rig
 from ..motion.errors import RigError
+from ..motion.errors import MocapError
 from ..motion.take import Take
 from ..retarget import Mask, PoseMotion, RetargetOptions
 from ..retarget.build import Bodies, bodies_of, table_and_bodies
@@ -174,6 +175,8 @@ def carry(
     ``under`` is what shows where the mask lets nothing through; None: what the character has now. ``action`` is the one that is made
     again, if it is.
     """
+    if take.facts.get("unfit"):
+        raise MocapError(str(take.facts["unfit"]))
     options = options or JobOptions()
     started = time.perf_counter()
     scene = bpy.context.scene

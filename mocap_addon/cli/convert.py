@@ -148,8 +148,6 @@ class Converter:
     def _one(self, take: Take, path: Path, read_seconds: float) -> None:
         from . import exports
 
-        if take.facts.get("format") == "Unity humanoid clip":
-            raise MocapError(take.notes[0])
         start = perf_counter()
         options = job_settings.job_options(self.options, self.table)
         obj = self.stage.set(_rate(take, job_settings.rate(self.options, self.table)))

@@ -27,6 +27,10 @@ Array = NDArray[np.float64]
 ROOT = "root"
 """What the animated object itself is called: its name is not in the file."""
 _STILL = 1e-5
+_NO_LENGTHS = (
+    "The clip turns bones and does not say where they are, so their lengths are unknown and it cannot be put onto another character; "
+    "write it straight to three.js for the character it was made for, or bake it in Unity with positions of all bones."
+)
 
 
 def read(path: str | Path, options: ReadOptions | None = None) -> list[Take]:
@@ -57,9 +61,14 @@ def to_take(clip: UnityClip, options: ReadOptions | None = None) -> Take:
     rate = options.rate or clip.rate
     found = unity_pose.sample(clip, clip.times(rate))
     notes = [*clip.notes, *found.notes]
+    unfit = ""
     if clip.muscles:
-        notes.append(_muscle_note(clip))
+        unfit = _muscle_note(clip)
+        notes.append(unfit)
     skeleton, rotations, translations, unsure = _skeleton(found, notes)
+    if not unfit and len(skeleton) > 1 and not _has_lengths(skeleton, translations):
+        unfit = _NO_LENGTHS
+        notes.append(unfit)
     take = Take(
         clip.name,
         skeleton,
@@ -72,9 +81,18 @@ def to_take(clip: UnityClip, options: ReadOptions | None = None) -> Take:
     )
     facts: dict[str, object] = {"format": "Unity humanoid clip" if clip.muscles else "Unity clip", "frames": take.frames, "rate": rate}
     facts |= {"joints": len(skeleton), "loop": clip.loop}
+    if unfit:
+        facts["unfit"] = unfit
     if clip.events:
         facts["events"] = [[seconds - clip.start, name] for seconds, name in clip.events]
     return _settled(replace(take, facts=facts), options, unsure, notes)
+
+
+def _has_lengths(skeleton: Skeleton, translations: Array) -> bool:
+    """Whether half of the bones or more have a place in their parent's frame; hips alone are no body."""
+    below = np.flatnonzero(skeleton.parents >= 0)
+    away = np.abs(translations[:, below]).max(axis=(0, 2)) > _STILL
+    return bool(2 * np.count_nonzero(away) >= len(below))
 
 
 def _muscle_note(clip: UnityClip) -> str:
@@ -105,12 +123,6 @@ def _skeleton(found: Sampled, notes: list[str]) -> tuple[Skeleton, Array, Array,
             translations[:, j] = one.translations * units[j]
     if scaled:
         notes.append(f"The scale of {unity_pose.listed(scaled)} is animated or uneven; it was left out.")
-    placed = [p in found.transforms and found.transforms[p].translations is not None for p in paths]
-    below = [j for j in range(len(paths)) if parents[j] >= 0]
-    if below and not any(placed[j] for j in below):
-        notes.append(
-            "The clip turns bones and moves none, so the lengths of its bones are unknown; it carries over by its rotations alone."
-        )
     rest = translations[0] if count else np.zeros((len(paths), 3))
     if np.all(np.ptp(translations, axis=0) < _STILL):
         translations = translations[:1]

@@ -276,6 +276,7 @@ def test_blend_shapes_are_shares_and_go_to_morph_targets(tmp_path):
 def test_muscles_are_kept_named_and_refused_as_bones():
     (take,) = formats.read(need(SAMPLES / "pose1.anim"))
     assert len(take.curves) == 99 and take.curves["Right Forearm Stretch"][0] == 1.0 and "RootQ.y" in take.curves
+    assert take.facts["unfit"] == take.notes[0]
     assert take.facts["format"] == "Unity humanoid clip" and "avatar" in take.notes[0] and "humanoid" in take.notes[0]
     (clip,) = unity_clip.read_clips(need(SAMPLES / "Fist.anim"))
     with pytest.raises(MocapError, match="avatar"):
@@ -336,6 +337,22 @@ def test_a_recorded_body_comes_back(tmp_path):
     assert take.skeleton.names == sk.names and take.frames == 40 and take.rate == 120
     np.testing.assert_allclose(take.global_positions, walk.global_positions, atol=1e-9)
     assert set(rig.match(take.skeleton).joints) == set(rig.match(sk).joints)
+
+
+def test_bones_without_places_are_said_to_have_no_lengths(tmp_path):
+    """Rotations of a whole body and the way of its hips: what to do instead is said, and finding a reference pose does not fail."""
+    from mocap_addon import rig
+    from mocap_addon.retarget import neutral
+
+    (walk,) = formats.read(need(SHARED / "cmu" / "asf_02_01_walk.bvh"))
+    sk, none = walk.skeleton, (0.0,) * 4
+    keys = [Key(0, (0.0, 0, 0, 1), none, none), Key(1, (0.0, 0.1, 0, 0.99), none, none)]
+    paths = ["/".join([*(sk.names[a] for a in reversed(sk.ancestors(j))), sk.names[j]]) for j in range(len(sk))]
+    place = curve([Key(0, (0.0, 1, 0), none[:3], none[:3]), Key(1, (0.0, 1, 1), none[:3], none[:3])], paths[0])
+    clip = Clip(lists={"m_RotationCurves": [curve(keys, p) for p in paths], "m_PositionCurves": [place]})
+    (take,) = formats.read(written(tmp_path, clip))
+    assert "lengths are unknown" in take.facts["unfit"] and take.facts["unfit"] in take.notes
+    assert neutral.find_reference(take, rig.match(take.skeleton)).confidence == 0.0
 
 
 def packed(bits: list[tuple[int, int]]) -> str:

@@ -125,6 +125,8 @@ def find_reference(take: Take, roles: RoleMap) -> Found:
     if len(samples) == 0:
         note = "The rest pose is no body and the take has no frames to find a reference pose in."
         return Found(frames.rest_pose(take.skeleton, roles.joints), "rest", confidence=0.0, notes=(note,))
+    if take.facts.get("unfit"):  # bones without lengths, no bones at all: there is nothing to see
+        return Found(frames.rest_pose(take.skeleton, roles.joints), "rest", confidence=0.0, notes=(str(take.facts["unfit"]),))
     return in_frame(take, samples) or from_motion(samples)
 
 
