@@ -11,8 +11,7 @@ from fractions import Fraction
 import bpy
 
 from .. import retarget, rig
-from ..motion.errors import RigError
-from ..motion.errors import MocapError
+from ..motion.errors import MocapError, RigError
 from ..motion.take import Take
 from ..retarget import Mask, PoseMotion, RetargetOptions
 from ..retarget.build import Bodies, bodies_of, table_and_bodies

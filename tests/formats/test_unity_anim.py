@@ -314,29 +314,54 @@ def test_recognised_by_content(tmp_path):
     assert formats.recognise(path).name == "unity" and len(formats.read(path)) == 1
 
 
-def test_a_recorded_body_comes_back(tmp_path):
-    """A walk, written as Unity would hold it (every matrix mirrored), stands where it stood; its bones are found by name."""
-    from mocap_addon import rig
-
-    (walk,) = formats.read(need(SHARED / "cmu" / "asf_02_01_walk.bvh"))
-    walk = walk.block(0, 40)
-    sk, flat3, flat4 = walk.skeleton, (0.0,) * 3, (0.0,) * 4
+def as_unity(walk, rate) -> Clip:
+    """A take as Unity would hold it: every matrix mirrored, positions of all bones, straight keys."""
+    sk, count = walk.skeleton, walk.frames
     turns, places = [], []
     for j in range(len(sk)):
         path = "/".join([sk.names[a] for a in reversed(sk.ancestors(j))] + [sk.names[j]])
         r = Rotation.from_quat(walk.local_rotations[:, j][:, [1, 2, 3, 0]]).as_matrix()
-        t = np.broadcast_to(walk.local_translations[:, j], (40, 3))
+        t = np.broadcast_to(walk.local_translations[:, j], (count, 3))
         if sk.parents[j] < 0:
             r, t = UP.T @ r, t @ UP
         q, t = Rotation.from_matrix(TURN @ r @ TURN).as_quat(), t @ TURN
         at = walk.times.tolist()
-        turns.append(curve([Key(s, tuple(v), flat4, flat4) for s, v in zip(at, q.tolist(), strict=True)], path))
-        places.append(curve([Key(s, tuple(v), flat3, flat3) for s, v in zip(at, t.tolist(), strict=True)], path))
-    path = written(tmp_path, Clip(rate=120, lists={"m_RotationCurves": turns, "m_PositionCurves": places}))
-    (take,) = formats.read(path)
-    assert take.skeleton.names == sk.names and take.frames == 40 and take.rate == 120
+        turns.append(curve([Key(s, tuple(v), (0.0,) * 4, (0.0,) * 4) for s, v in zip(at, q.tolist(), strict=True)], path))
+        places.append(curve([Key(s, tuple(v), (0.0,) * 3, (0.0,) * 3) for s, v in zip(at, t.tolist(), strict=True)], path))
+    return Clip(rate=rate, lists={"m_RotationCurves": turns, "m_PositionCurves": places})
+
+
+def test_a_recorded_body_comes_back(tmp_path):
+    """A walk, written as Unity would hold it, stands where it stood; its bones are found by name."""
+    from mocap_addon import rig
+
+    (walk,) = formats.read(need(SHARED / "cmu" / "asf_02_01_walk.bvh"))
+    walk = walk.block(0, 40)
+    (take,) = formats.read(written(tmp_path, as_unity(walk, 120)))
+    assert take.skeleton.names == walk.skeleton.names and take.frames == 40 and take.rate == 120
     np.testing.assert_allclose(take.global_positions, walk.global_positions, atol=1e-9)
-    assert set(rig.match(take.skeleton).joints) == set(rig.match(sk).joints)
+    assert set(rig.match(take.skeleton).joints) == set(rig.match(walk.skeleton).joints)
+
+
+def test_straight_to_three_it_moves_its_own_bones(tmp_path):
+    """three.js plays the clip on the same skeleton as a glTF file: joints where the recording has them."""
+    from mocap_addon.formats import viewer_page
+    from tests.node import run
+
+    (walk,) = formats.read(need(SHARED / "cmu" / "asf_02_01_walk.bvh"))
+    walk = walk.block(0, 60)
+    (clip,) = unity_clip.read_clips(written(tmp_path, as_unity(walk, 120)))
+    made, notes = unity_threejs.to_clip(clip)
+    assert not notes
+    threejs.write(tmp_path / "clip.json", [made])
+    (tmp_path / "body.glb").write_bytes(viewer_page.skeleton_of(walk))
+    frames = [0, 17, 59]
+    answer = run(
+        "play.mjs", {"character": str(tmp_path / "body.glb"), "clip": str(tmp_path / "clip.json"), "times": [f / 120 for f in frames]}
+    )
+    node = {name: str(i) for i, name in enumerate(answer["names"])}
+    found = np.array([[frame[node[name]][:3] for name in walk.skeleton.names] for frame in answer["frames"]])
+    np.testing.assert_allclose(found, walk.global_positions[frames] @ UP, atol=2e-6)
 
 
 def test_bones_without_places_are_said_to_have_no_lengths(tmp_path):
