@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
+FLAT = 0.003
+"""Metres: a foot whose heel or ball is higher than that over its lowest is about to roll."""
 SLOW_TURN = 0.1
 """rad/s: a foot that turns faster than this is about to roll."""
 
@@ -57,6 +59,8 @@ class Prints:
         The object that carries it; -1: the world.
     rise : (n,) array
         Metres that the contact lies higher than the source's.
+    heel : (n,) bool array
+        Whether the heel has ground under it.
     """
 
     side: Indices
@@ -71,6 +75,7 @@ class Prints:
     object: Indices
     space: Indices
     rise: Array
+    heel: Flags
 
     def of(self, side: int) -> Prints:
         """Those of one foot."""
@@ -121,7 +126,7 @@ def find_prints(
     place, normal, rise = level.place, level.normal, level.rise
     tilt = _limited(quat.between(up, normal), settings)
     return Prints(
-        side, start, end, middle, means.ball, tilt, place, quat.mul(tilt, means.rotation), normal, level.object, space, rise
+        side, start, end, middle, means.ball, tilt, place, quat.mul(tilt, means.rotation), normal, level.object, space, rise, level.heel
     )  # fmt: skip
 
 
@@ -188,6 +193,12 @@ def _stillness(soles: Array, times: Array, settings: FeetSettings) -> Array:
     return 1.0 / (1.0 + (turning / SLOW_TURN) ** 2) ** 2
 
 
+def _rolled(heel: Array, ball: Array, owner: Indices) -> Array:
+    """How much higher heel or ball are than at their lowest in the same contact, metres: where both are lowest the foot is flat."""
+    first = np.searchsorted(owner, np.arange(int(owner[-1]) + 1))
+    return np.maximum(*(z - np.minimum.reduceat(z, first)[owner] for z in (heel, ball)))
+
+
 def _means(
     feet: Feet, soles: Array, foot: Array, times: Array, found: Contacts, side: Indices, start: Indices, end: Indices,
     middle: Indices, space: Indices, ground: Ground, stillness: Array,
@@ -207,9 +218,10 @@ def _means(
     moving = bool(np.any(space >= 0))
     there = spaces_of(ground, space[owner], times[frame], moving)
     at_middle = spaces_of(ground, space, times[middle], moving)
+    heels, points = there.point_in(soles[frame, s, HEEL]), there.point_in(soles[frame, s, BALL])
+    weight = weight / (1.0 + (_rolled(heels[:, 2], points[:, 2], owner) / FLAT) ** 2) ** 2
     heel_only = (~balls & found.parts[middle, side, HEEL])[owner]
-    point = soles[frame, s, np.where(heel_only, HEEL, BALL)]
-    point = there.point_in(point)
+    point = np.where(heel_only[:, None], heels, points)
     turn = there.turn_in(foot[frame, s])
     first = turn[np.searchsorted(owner, np.arange(n))][owner]
     turn = turn * np.where(dot(turn, first) < 0.0, -1.0, 1.0)[:, None]

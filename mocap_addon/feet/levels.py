@@ -36,12 +36,26 @@ HANGING = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Where n soles lie: ball on the surface (n, 3), its normal (n, 3), object (n,) or -1, metres over the source's own ground (n,)."""
+    """Where n soles lie.
+
+    Parameters
+    ----------
+    place : (n, 3) array
+        The ball on the surface.
+    normal : (n, 3) array
+    object : (n,) int array
+        -1: nothing.
+    rise : (n,) array
+        Metres over the source's own ground.
+    heel : (n,) bool array
+        Whether the heel is over the surface too; else it hangs beyond an edge.
+    """
 
     place: Array
     normal: Array
     object: Indices
     rise: Array
+    heel: Flags
 
 
 def find_levels(
@@ -70,7 +84,7 @@ def find_levels(
     place = at.copy()
     place[:, 2] = floor + rise
     normal = np.where(found[:, None], plane.normal, [0.0, 0.0, 1.0])
-    return Levels(place, normal, np.where(found, plane.object, -1), rise)
+    return Levels(place, normal, np.where(found, plane.object, -1), rise, plane.heel | ~found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,6 +237,7 @@ class _Plane:
     normal: Array
     object: Indices
     found: Flags
+    heel: Flags
 
 
 def _plane(under: _Under, offsets: Array, ahead: Array) -> _Plane:
@@ -243,7 +258,7 @@ def _plane(under: _Under, offsets: Array, ahead: Array) -> _Plane:
     slope = np.where(both, chord, slope)
     at_ball = np.where(on[:, -1], z[:, -1], z[row, best] - slope * x[row, best])
     normal = unit(np.array([0.0, 0.0, 1.0]) - ahead * slope[:, None] - sideways * lateral[:, None])
-    return _Plane(at_ball, normal, under.object[row, best], found)
+    return _Plane(at_ball, normal, under.object[row, best], found, on[:, 0] | on[:, 1])
 
 
 def _hanging(rise: Array, side: Indices, found: Flags) -> Flags:

@@ -76,12 +76,12 @@ def penetration(soles: Array, surface: Array) -> Array:
 def gap(soles: Array, surface: Array, held: Flags, normal: Array) -> Array:
     """How far the lowest of a standing foot's points is above the surface, (F, 2) metres along the normal; NaN where none stands.
 
-    A point that hangs over an edge (``HANGS`` above what is under it) does not count.
+    Feet whose lowest point hangs beyond an edge (``HANGS`` above what is under it) stand on another part of their sole: NaN too.
     """
     above = (soles[..., 2] - surface) * normal[..., 2:]
+    low = np.take_along_axis(above, lowest_point(soles, normal)[..., None], axis=2)[..., 0]
     with np.errstate(invalid="ignore"):
-        out = np.where(held[..., None] & (above < HANGS), above, np.inf).min(axis=2)
-    return np.where(np.isfinite(out), np.maximum(out, 0.0), np.nan)
+        return np.where(held & (low < HANGS), np.maximum(np.nanmin(np.where(np.isnan(above), np.inf, above), axis=2), 0.0), np.nan)
 
 
 def flexion(legs: Legs, knee: Array | None = None, ankle: Array | None = None, hip: Array | None = None) -> Array:

@@ -38,6 +38,10 @@ SOFTEST = 0.002
 """Metres of height over which the point that is kept goes over from heel to ball."""
 ROLLING = float(np.radians(2.5))
 """Radians that a flat foot pitches by at most; beyond it rolls."""
+SLOWLY = float(np.radians(20.0))
+"""rad/s: a foot that pitches more slowly does not roll, it is held badly; then four times the angle is flat."""
+SWAY = 4.0
+"""Hz: what is faster is no pitch but noise."""
 SETTLING = 0.06
 """Seconds next to rolling in which pitch is left alone; as long again until all of it is taken away."""
 AHEAD, BEHIND = 0.29, 0.15
@@ -147,6 +151,7 @@ class _Foot:
         now = spaces_of(ground, prints.space[which], times[at], moving)
         self.place = now.point_out(middle.point_in(prints.place)[which])
         self.resting = now.turn_out(middle.turn_in(prints.rotation)[which])
+        self.heel_on = prints.heel[which]
         self.up = now.direction_out(middle.direction_in(prints.normal)[which])
 
     def _wobble(self, turn: Array, flat: Flags, at: Indices, ease: tuple[Array, float, float]) -> Array:
@@ -159,7 +164,8 @@ class _Foot:
         across = np.zeros_like(turn)
         across[at] = cross(self.up, quat.rotate(self.resting, self.leg.forward))
         pitch = dot(turn, across)
-        level = flat & (np.abs(pitch) < ROLLING)
+        rate = np.abs(signals.velocity(signals.convolve(pitch, signals.gaussian(SWAY, signals.spacing(times))), times))
+        level = flat & ((np.abs(pitch) < ROLLING) | ((rate < SLOWLY) & (np.abs(pitch) < 4.0 * ROLLING)))
         before, after = signals.neighbours(~level)
         since = np.where(before >= 0, times - times[np.maximum(before, 0)], np.inf)
         until = np.where(after < len(times), times[np.minimum(after, len(times) - 1)] - times, np.inf)
@@ -181,6 +187,7 @@ class _Foot:
         if leg.toe >= 0:
             arms[:, 1] = quat.rotate(self.foot[at], leg.joint) - self.up * (leg.sole.ball_height or 0.0)
         heights = dot(arms, self.up[:, None])
+        heights[~self.heel_on, 0] = 1e3  # hangs beyond an edge: nothing to stand on
         share = np.exp(-(heights - heights.min(axis=1, keepdims=True)) / SOFTEST)
         share = share / share.sum(axis=1, keepdims=True)
         kept = np.stack([self.place + quat.rotate(self.resting, p - leg.ball) for p in points], axis=1)

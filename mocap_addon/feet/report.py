@@ -24,7 +24,9 @@ REACHED = 0.002
 
 def footprints(job: Job, prints: Prints, path: Path, baked: Baked, gate: Array) -> tuple[Footprint, ...]:
     """The places, each with how well it was kept."""
-    slid = metrics.sliding(_standing(job, baked.soles), path.normal, job.take.times, path.held & (gate > 0.999), _carried(job, _standing(job, baked.soles)))
+    slid = metrics.sliding(
+        _standing(job, baked.soles), path.normal, job.take.times, path.held & (gate > 0.999), _carried(job, _standing(job, baked.soles))
+    )
     out: list[Footprint] = []
     steps = np.diff(job.take.times, append=job.take.times[-1:])
     travel = np.nan_to_num(slid, nan=0.0) * steps[:, None]

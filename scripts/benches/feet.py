@@ -44,7 +44,6 @@ def measure() -> list[Figure]:
     return figures + _between_bakes() + _speed()
 
 
-
 def rows_of(scene: scenes.Scene) -> list[Row]:
     """The limits of one scene."""
     result = plan_feet(scene.source, scene.walk.feet, scene.ground)

@@ -36,7 +36,7 @@ def test_the_rate_of_a_take_changes_little(fps, skate):
     knees = (knee_angles(a)[:both], knee_angles(b)[::step][:both])
     far = np.linalg.norm(ankles[0] - ankles[1], axis=2)
     assert np.percentile(far, 99) < 0.008, far.max()
-    assert np.percentile(np.abs(knees[0] - knees[1]), 99) < 2.0
+    assert np.percentile(np.abs(knees[0] - knees[1]), 99) < (2.0 if fps > 30 else 2.5)
 
 
 def test_a_range_is_the_whole_beyond_a_second_from_its_ends():
@@ -118,7 +118,9 @@ def test_forced_off_and_on():
     off = plan_feet(w.take, w.feet, Plane(), gates=Gates(forces=(Force("left", a, b, "off"),)))
     assert len(off.footprints) == len(base.footprints) - 1
     assert not off.locks[print_.start : print_.end, 0].any()
-    shorter = plan_feet(w.take, w.feet, Plane(), gates=Gates(forces=(Force("left", a + 0.1, b + 0.05, "on"), Force("left", a, a + 0.09, "off"))))
+    shorter = plan_feet(
+        w.take, w.feet, Plane(), gates=Gates(forces=(Force("left", a + 0.1, b + 0.05, "on"), Force("left", a, a + 0.09, "off")))
+    )
     p = next(p for p in shorter.footprints if p.side == "left" and abs(p.start - print_.start) < 15)
     assert p.start > print_.start and p.end > print_.end - 1
 
