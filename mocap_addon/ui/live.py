@@ -20,12 +20,13 @@ import numpy as np
 from ..blender import live_pose
 from ..motion.errors import MocapError
 from ..rig.table import CorrectionTable
+from ..stream.greetings import greeted
 from ..stream.performers import Key
 from ..stream.sample import Sampled
 from ..stream.session import LiveSession
 from ..stream.sidecar import Sidecar
 from ..stream.supervisor import Source, StreamError
-from . import body, live_hold, preview, table_sync
+from . import body, live_hold, live_send, preview, table_sync
 
 INTERVAL = 1.0 / 60.0
 _SEEN_EVERY = 0.25
@@ -121,7 +122,11 @@ def sources_of(scene: bpy.types.Scene) -> list[Source]:
 
 def _source(one) -> Source:
     protocol = None if one.protocol == "AUTO" else one.protocol.lower()
-    return Source(one.port, one.transport.lower(), one.host.strip() or "127.0.0.1", one.group.strip() or None, protocol)
+    source = Source(one.port, one.transport.lower(), one.host.strip() or "127.0.0.1", one.group.strip() or None, protocol)
+    server = one.server.strip() if protocol == "natnet" else ""
+    if server:
+        live_send.check_allowed(server)
+    return greeted(source, server or None)
 
 
 def _python() -> str | None:

@@ -67,6 +67,11 @@ class MocapLiveSource(bpy.types.PropertyGroup):
         update=_changed,
     )
     group: StringProperty(name="Multicast", description="A multicast group to join, such as 239.255.42.99. Empty: none", update=_changed)
+    server: StringProperty(
+        name="Motive At",
+        description="Address of the computer that runs Motive, which is asked for names and skeletons. Empty: it is not asked",
+        update=_changed,
+    )
 
 
 class MocapLiveBinding(bpy.types.PropertyGroup):

@@ -84,6 +84,8 @@ def _draw_source(layout: bpy.types.UILayout, context: bpy.types.Context, source,
     column.prop(source, "host")
     if source.transport == "UDP":
         column.prop(source, "group", placeholder="none")
+    if source.protocol == "NATNET":
+        column.prop(source, "server", placeholder="not asked")
     state = _state(index)
     if state is None:
         return
