@@ -197,9 +197,10 @@ class Viewer {
 
   _tags() {
     const at = new Vector3();
-    for (const [actor, tag] of [[this.source, this.el.tagBefore], [this.actor, this.el.tagAfter]]) {
+    const narrow = this.el.stage.clientWidth < 620; // then each keeps to its half
+    for (const [actor, tag, low, high] of [[this.source, this.el.tagBefore, 12, narrow ? 26 : 88], [this.actor, this.el.tagAfter, narrow ? 74 : 12, 88]]) {
       actor.place(at).project(this.stage.camera);
-      tag.style.left = `${Math.min(Math.max((at.x * 0.5 + 0.5) * 100, 12), 88)}%`;
+      tag.style.left = `${Math.min(Math.max((at.x * 0.5 + 0.5) * 100, narrow ? Math.max(low, 25) : low), high)}%`;
     }
   }
 
