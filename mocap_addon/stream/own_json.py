@@ -19,13 +19,15 @@ from numpy.typing import NDArray
 from ..motion.errors import RigError
 from ..motion.skeleton import Skeleton
 from . import body
-from .base import MAX_REMAINDER, MAX_SOURCES, BaseDecoder, UnknownPacketError
+from .base import MAX_REMAINDER, BaseDecoder, UnknownPacketError
 from .frame import Frame, Head, Kind, Sender, State
 from .json_values import Object, load, mapping, number, objects, text
 
 Array = NDArray[np.float64]
 _KINDS: dict[str, Kind] = {"body": "body", "prop": "prop", "morphs": "morphs", "info": "info"}
-_MAX_JOINTS = 1024
+_MAX_JOINTS = 512
+_MAX_KEPT = 64
+"""Skeletons and lists of joints that are remembered of one sender."""
 
 
 @dataclass
@@ -68,10 +70,10 @@ class OwnJson(BaseDecoder):
     def read(self, data: bytes, state: State) -> list[Frame]:
         assert isinstance(state, OwnState)
         whole = _whole(data)
-        for source, described in mapping(whole.get("skeletons")).items():
+        for source, described in ((k[:128], v) for k, v in mapping(whole.get("skeletons")).items()):
             found = _skeleton(mapping(described))
-            if found is not None and (source in state.skeletons or len(state.skeletons) < MAX_SOURCES):
-                state.skeletons[source[:128]] = found
+            if found is not None and (source in state.skeletons or len(state.skeletons) < _MAX_KEPT):
+                state.skeletons[source] = found
             elif found is None:
                 state.counts.broken += 1
         out: list[Frame] = []
@@ -134,8 +136,9 @@ def _frame(item: Object, state: OwnState) -> Frame | None:
     names = tuple(n for n in cast(list[object], named) if isinstance(n, str))
     if len(names) != len(cast(list[object], named)) or len(set(names)) != len(names):
         return None
-    if len(state.joints) < MAX_SOURCES:
-        names = state.joints.setdefault(names, names)
+    names = state.joints.get(names, names)
+    if len(state.joints) < _MAX_KEPT:
+        state.joints[names] = names
     places, turns = _table(item.get("positions"), len(names), 3), _table(item.get("rotations"), len(names), 4)
     if kind in ("body", "prop") and (turns is None or not names):
         return None
