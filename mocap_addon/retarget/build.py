@@ -15,13 +15,13 @@ from ..motion.skeleton import Skeleton
 from ..rig.matcher import match
 from ..rig.roles import CHAIN_ROLES, FINGERS, HELPER, ROLES, SIDES, RoleMap
 from ..rig.table import CorrectionTable, Row
+from ..rig.twist import LIMB_NEXT, UPPER, links_between, shares
 from .align import Body, align
 from .chains import beyond, match_chain
 from .frames import Pose, rest_pose, snapped_heading, to_character
 
 Array = NDArray[np.float64]
 
-_LIMB_NEXT = {"UpperArm": "LowerArm", "LowerArm": "Hand", "UpperLeg": "LowerLeg", "LowerLeg": "Foot"}
 _HINGES = {"LowerArm": ("UpperArm", "LowerArm", "Hand"), "LowerLeg": ("UpperLeg", "LowerLeg", "Foot")}
 _BENT = np.radians(5.0)
 
@@ -110,6 +110,7 @@ def _computed(
     for role in ROLES:
         rows.extend(_rows_of(role, source, source_roles, target, target_roles))
     rows.extend(_helper_rows(rows, source, target))
+    rows.extend(_twist_rows(rows, target, target_roles))
     rows.sort(key=lambda row: target.index(row.target))
     if not any(row.role == "hips" for row in rows):
         raise RigError("The hips are not matched on both sides; set the hips bone in the table.")
@@ -191,6 +192,8 @@ def roles_of(table: CorrectionTable, source: Skeleton, target: Skeleton) -> tupl
             if name not in source:
                 raise RigError(f'The table\'s source bone "{name}" (for {row.target}) is not in the take; match again or correct the row.')
         target_roles[row.role] = (*target_roles.get(row.role, ()), target.index(row.target))
+        if row.rule == "twist":  # it shares what the target does; its source is for a person to read
+            continue
         have = source_roles.get(row.role, ())
         source_roles[row.role] = (*have, *(j for j in map(source.index, row.source) if j not in have))
     return source_roles, target_roles
@@ -224,7 +227,7 @@ def _links(skeleton: Skeleton, roles: RoleMap, role: str) -> tuple[int, ...]:
     """The role's joints; for a limb bone that is split in two or more, every link down to the next joint of the limb."""
     chain = roles.chain(role)
     side, part = _side_part(role)
-    tip = roles.one(f"{side}{_LIMB_NEXT[part]}") if part in _LIMB_NEXT else None
+    tip = roles.one(f"{side}{LIMB_NEXT[part]}") if part in LIMB_NEXT else None
     if not chain or tip is None or not skeleton.is_below(tip, chain[0]):
         return chain
     above = skeleton.ancestors(tip)
@@ -248,6 +251,29 @@ def _helper_rows(rows: list[Row], source: Skeleton, target: Skeleton) -> list[Ro
     return out
 
 
+def _twist_rows(rows: list[Row], target: Skeleton, target_roles: RoleMap) -> list[Row]:
+    """Rows for the target's twist bones that have none, on limbs of which the rows move both ends."""
+    by_role: dict[str, Row] = {}
+    for row in rows:
+        by_role.setdefault(row.role, row)
+    moved = {row.target for row in rows}
+    out: list[Row] = []
+    for role in sorted(set(target_roles.twists.values()), key=ROLES.index):
+        side, part = _side_part(role)
+        limb, tip = by_role.get(role), by_role.get(f"{side}{LIMB_NEXT[part]}")
+        found = sorted(joint for joint, of in target_roles.twists.items() if of == role)
+        if limb is None or tip is None or any(target.names[joint] in moved for joint in found):
+            continue
+        start, end = target.index(limb.target), target.index(tip.target)
+        if not target.is_below(end, start) or any(joint in links_between(target, start, end) for joint in found):
+            continue
+        giver = limb if part in UPPER else tip
+        share = shares(target, role, start, end, found)
+        sure = min(giver.confidence, 0.9)
+        out.extend(Row(HELPER, target.names[j], giver.source[:1], "twist", share[j], confidence=sure) for j in found)
+    return out
+
+
 def _unmapped(skeleton: Skeleton, mapped: set[str]) -> tuple[str, ...]:
     return tuple(name for name in skeleton.names if name not in mapped)
 
@@ -255,9 +281,9 @@ def _unmapped(skeleton: Skeleton, mapped: set[str]) -> tuple[str, ...]:
 def _directions(row: Row, bodies: Bodies) -> tuple[Array, Array] | None:
     """The bone's direction at rest and the one it should have, or None where a direction means nothing."""
     side, part = _side_part(row.role)
-    if part in _LIMB_NEXT:
-        d = bodies.target.direction(row.role, f"{side}{_LIMB_NEXT[part]}")
-        s = bodies.source.direction(row.role, f"{side}{_LIMB_NEXT[part]}")
+    if part in LIMB_NEXT:
+        d = bodies.target.direction(row.role, f"{side}{LIMB_NEXT[part]}")
+        s = bodies.source.direction(row.role, f"{side}{LIMB_NEXT[part]}")
     elif part == "Foot":
         d, s = bodies.target.foot_heading(side), bodies.source.foot_heading(side)
     else:

@@ -22,6 +22,7 @@ from ..motion.skeleton import Skeleton
 from ..motion.take import Take
 from ..rig.table import CorrectionTable
 from .transfer import BlockMotion, RetargetOptions, prepared
+from .twist import Twists, together
 
 Array = NDArray[np.float64]
 
@@ -47,7 +48,10 @@ class Moment:
     def __init__(self, table: CorrectionTable, source: Skeleton, target: Skeleton, options: RetargetOptions) -> None:
         plan = prepared(table, source, target, options)
         self.plan, self.source = plan, source
-        self.bones, self.moving = plan.bones, plan.moving
+        assert options.bodies is not None
+        body, turned = options.bodies.target, options.bodies.turns
+        self.twists = Twists.of(table, target, body, turned, plan.bones, options.inherits_rotation)
+        self.bones, self.moving = (plan.bones if self.twists is None else self.twists.bones), plan.moving
         rules = [bone.row.rule for bone in plan.plan]
         self.first = np.array([bone.sources[0] for bone in plan.plan], dtype=np.intp)
         self.blends = np.array([k for k, rule in enumerate(rules) if rule == "blend"], dtype=np.intp)
@@ -69,6 +73,7 @@ class Moment:
             self.blends.tobytes(),
             tuple((bone.joint, bone.sources) for bone in self.chords),
             self.movers,
+            None if self.twists is None else self.twists.shape,
         )
         """Moments of equal shape are worked on together."""
 
@@ -105,13 +110,16 @@ def _together(moments: list[Moment], local: Array, translations: list[Array]) ->
         b = quat.mul(turned[:, like.second], undo[:, 1])
         driver[:, like.blends] = quat.slerp(a, b, np.array([m.share for m in moments]))
     for bone in like.chords:
-        k = like.bones.index(bone.joint)
+        k = like.plan.bones.index(bone.joint)
         for p, moment in enumerate(moments):
             driver[p, k] = BlockMotion(_one(moment, local[p], translations[p]), moment.plan).driver(moment.plan.plan[k])[0]
     held = driver[:, like.above]
     held[:, like.above < 0] = quat.IDENTITY
     bracket = quat.mul(quat.inv(held), driver)
     turns = np.matmul(np.array([m.matrices for m in moments]), bracket[..., None])[..., 0]
+    twists = [m.twists for m in moments if m.twists is not None]
+    if twists:
+        turns = together(twists, turns)
     if not like.movers:
         return [Posed(turn, np.zeros((0, 3))) for turn in turns]
     moved = np.array(translations)

@@ -114,6 +114,7 @@ def _with_corrections(table: CorrectionTable, target: Skeleton, bodies: Bodies, 
         rolls = build.passed_rolls(rows, target, bodies)
         own = quat.mul(quat.inv(np.array([rolls.get(joint, quat.IDENTITY) for joint in joints])), whole)
         same = quat.angle(build.corrections_of(table.rows), own) < UNTOUCHED
+        same |= np.array([row.rule == "twist" for row in table.rows])  # it follows what the others do
         angles = np.degrees(quat.to_euler(own, "XYZ")).round(4) + 0.0
         rows = tuple(
             old if kept else replace(old, correction=(float(a[0]), float(a[1]), float(a[2])))

@@ -44,6 +44,7 @@ from .build import Bodies
 from .chains import beyond, link_offsets
 from .motion import PoseMotion
 from .root_motion import AS_RECORDED, RootMotion
+from .twist import Twists
 
 Array = NDArray[np.float64]
 
@@ -160,6 +161,7 @@ def retarget(take: Take, table: CorrectionTable, target: Skeleton, options: Reta
         props=props.carried(take, bodies, travel.travel_scale(bodies) if options.travel is None else options.travel) if take.props else {},
     ).with_time_code(take.time_code)
     motion = adjusted(motion, target, bodies.target, options.adjustments, inherits_rotation=options.inherits_rotation)
+    motion = _twisted(motion, table, target, bodies, options)
     return motion if options.root.plain else _rooted(motion, take, target, bodies, options)
 
 
@@ -167,6 +169,12 @@ def prepared(table: CorrectionTable, source: Skeleton, target: Skeleton, options
     """What :func:`retarget` works out before it looks at a frame, for :mod:`.moment`; ``options.bodies`` and ``options.sole`` are given."""
     assert options.bodies is not None
     return _Plan(table, source, target, options.bodies, options)
+
+
+def _twisted(motion: PoseMotion, table: CorrectionTable, target: Skeleton, bodies: Bodies, options: RetargetOptions) -> PoseMotion:
+    """The motion with the twist bones that the table has."""
+    twists = Twists.of(table, target, bodies.target, bodies.turns, motion.bones, options.inherits_rotation)
+    return motion if twists is None else replace(motion, bones=twists.bones, rotations=twists.apply(motion.rotations))
 
 
 def _rooted(motion: PoseMotion, take: Take, target: Skeleton, bodies: Bodies, options: RetargetOptions) -> PoseMotion:
@@ -214,11 +222,12 @@ class _Plan:
         self.turn_source = bodies.source.turn
         self.reference = bodies.source.pose.rotations
         inherits = options.inherits_rotation if options.inherits_rotation is not None else np.ones(len(target), dtype=bool)
-        rows = sorted(table.rows, key=lambda row: target.index(row.target))
-        joints = [target.index(row.target) for row in rows]
-        if len(set(joints)) < len(joints):
-            twice = next(row.target for row, joint in zip(rows, joints, strict=True) if joints.count(joint) > 1)
+        names = [row.target for row in table.rows]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
             raise RigError(f'The target bone "{twice}" has two rows in the table; delete one of them.')
+        rows = sorted((row for row in table.rows if row.rule != "twist"), key=lambda row: target.index(row.target))
+        joints = [target.index(row.target) for row in rows]
         place = {joint: k for k, joint in enumerate(joints)}
         sources = [self._sources(row) for row in rows]
         constants = self._constants(rows, joints, sources)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from ..motion.errors import FileError
-from .names import Reading, readings, words
+from .names import Reading, readings, without_namespace, words
 from .roles import ARM_PARTS, CHAIN_ROLES, FINGERS, LEG_PARTS
 
 FOLDER = Path(__file__).parent / "families"
@@ -97,6 +97,8 @@ class Family:
         Text in front of the names; ``#`` stands for any digits.
     prefix_required : bool
         Whether names without a prefix are foreign.
+    twist : sequence of str
+        Names (left side) or patterns with ``*`` of bones that only share a limb's roll, where their names do not say "twist" or "roll".
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class Family:
         ignore: Sequence[str] = (),
         prefixes: Sequence[str] = (),
         prefix_required: bool = False,
+        twist: Sequence[str] = (),
     ) -> None:
         self.name = name
         self.roles = {part: tuple(names) for part, names in roles.items()}
@@ -113,6 +116,7 @@ class Family:
         self._prefixes = [_prefix_pattern(prefix) for prefix in prefixes]
         self._entries = {"": _Entries(), "side": _Entries()}
         self._globs = [pattern.casefold() for pattern in ignore if "*" in pattern]
+        self._twist = [pattern.casefold() for pattern in twist]
         for part, names in self.roles.items():
             for rank, text in enumerate(names):
                 self._add(text, part, rank)
@@ -138,6 +142,12 @@ class Family:
             if cut and cut.end() < len(text):
                 return text[cut.end() :]
         return None
+
+    def is_twist(self, name: str) -> bool:
+        """Whether the family's list of twist bones has the name."""
+        options = {name, without_namespace(name)}
+        texts = {text.casefold() for option in options for text in (option, as_left(option))}
+        return any(fnmatchcase(text, pattern) for text in texts for pattern in self._twist)
 
     def claim(self, name: str) -> Claim | None:
         """What the family says of a joint called ``name``; None when it does not know the name."""
@@ -223,7 +233,7 @@ def load_family(path: Path) -> Family:
         if part not in SIDED_PARTS and part not in CENTRE_PARTS:
             raise FileError(f'"{part}" is no role; one of {", ".join(sorted(SIDED_PARTS | CENTRE_PARTS))} was expected.', path)
         lists[part] = _texts(value, part, path)
-    unknown = sorted(data.keys() - {"name", "roles", "ignore", "prefixes", "prefix_required"})
+    unknown = sorted(data.keys() - {"name", "roles", "ignore", "prefixes", "prefix_required", "twist"})
     if unknown:
         raise FileError(f'"{unknown[0]}" is no key of a family file.', path)
     try:
@@ -233,6 +243,7 @@ def load_family(path: Path) -> Family:
             _texts(data.get("ignore", []), "ignore", path),
             _texts(data.get("prefixes", []), "prefixes", path),
             bool(data.get("prefix_required", False)),
+            _texts(data.get("twist", []), "twist", path),
         )
     except FileError as error:
         raise FileError(str(error), path) from None

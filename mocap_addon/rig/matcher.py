@@ -19,11 +19,13 @@ from .assign import fill_between, limbs
 from .claims import Claims, read_claims
 from .control_rigs import deform_skeleton
 from .control_sets import described_roles
+from .families import families
 from .fingers import find_fingers
 from .geometry import is_quadruped, read_body, side_troubles
 from .roles import REQUIRED_ROLES, ROLES, SIDES, RoleMap
 from .structure import find_body
 from .trunk import BY_PLACE, find_trunk
+from .twist import find_twists
 
 DOUBTFUL = 0.75
 """Matches below this confidence should be looked at."""
@@ -76,7 +78,8 @@ def _match_anew(skeleton: Skeleton, family: str | None) -> RoleMap:
     body, back = rig
     notes = ["The deform bones of this control rig were matched."]
     found = _match(body, family, notes)
-    return replace(found, joints={role: tuple(back[j] for j in joints) for role, joints in found.joints.items()})
+    joints = {role: tuple(back[j] for j in joints) for role, joints in found.joints.items()}
+    return replace(found, joints=joints, twists={back[j]: role for j, role in found.twists.items()})
 
 
 def _match(skeleton: Skeleton, family: str | None, notes: list[str]) -> RoleMap:
@@ -220,6 +223,7 @@ def _finish(skeleton: Skeleton, name: str, joints: dict[str, tuple[int, ...]], s
         name if joints else "",
         {role: round(sure.get(role, BY_PLACE), 3) for role in order},
         tuple(dict.fromkeys(notes)),
+        find_twists(skeleton, joints, next((family for family in families() if family.name == name), None)),
     )
 
 

@@ -62,12 +62,15 @@ class RoleMap:
         0..1: 1 the family's own name in its own place; below 0.75 doubtful.
     notes : tuple of str
         What a person should know, one plain sentence each.
+    twists : mapping from int to str
+        Twist bone -> role of the limb bone whose roll it shares (:mod:`.twist`).
     """
 
     joints: Mapping[str, tuple[int, ...]]
     family: str = ""
     confidence: Mapping[str, float] = field(default_factory=dict[str, float])
     notes: tuple[str, ...] = ()
+    twists: Mapping[int, str] = field(default_factory=dict[int, str])
 
     def one(self, role: str) -> int | None:
         """The first joint of ``role``, or None."""

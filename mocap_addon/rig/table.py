@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-Rule = Literal["copy", "blend", "chord"]
+Rule = Literal["copy", "blend", "chord", "twist"]
 
 VERSION = 1
 """Version of the saved table. Readers accept every version up to this one."""
@@ -31,9 +31,10 @@ class Row:
     rule : "copy", "blend" or "chord"
         ``copy``: the target turns away from its reference pose as the source does from its own. ``blend``: as the slerp of the two links
         does. ``chord``: one target bone for several links: it aims along the chain's chord, with the last link's twist (below elbow and
-        knee: the first's).
+        knee: the first's). ``twist``: a twist bone; it shares the roll that the target's own limb has (:mod:`..rig.twist`), and the source
+        only says whose roll that is.
     blend : float
-        Share (0..1) of the second link in ``blend``.
+        Share (0..1) of the second link in ``blend``; of the limb's roll in ``twist``, 0: the bone gets no keys.
     correction : (float, float, float)
         Degrees, intrinsic XYZ in character axes (left, back, up) at the reference pose; added by hand on top of the alignment.
     movable : bool

@@ -31,7 +31,8 @@ _HEAD = """\
 #   source      the joint of the take, or the joints of a chain from the body outwards
 #   correction  degrees about the character's left, back and up, in this order, added by hand
 #   movable     whether the bone's location is keyed too
-#   rule        "copy", "blend" (two links, "blend" is the share of the second) or "chord" (a whole chain)
+#   rule        "copy", "blend" (two links, "blend" is the share of the second), "chord" (a whole chain)
+#               or "twist" (a twist bone: "blend" is its share of the limb's roll, 0 is off; the source says whose roll)
 # alignment, residual, hinge and confidence were measured; they are read but change nothing.
 """
 
@@ -112,7 +113,7 @@ def _row_data(row: Row, extra: Mapping[str, object]) -> dict[str, object]:
     data["correction"] = [float(v) for v in row.correction]
     data["movable"] = row.movable
     data["rule"] = row.rule
-    if row.rule == "blend" or row.blend != 0.0:
+    if row.rule in ("blend", "twist") or row.blend != 0.0:
         data["blend"] = float(row.blend)
     data["alignment"] = [float(v) for v in row.alignment]
     data |= {name: float(value) for name, value in (("residual", row.residual), ("hinge", row.hinge)) if not math.isnan(value)}
@@ -210,8 +211,8 @@ def _read_row(data: dict[str, object], number: int, where: Path | None) -> tuple
     source = read.texts("source")
     rule = read.text("rule", "copy" if len(source) == 1 else "chord")
     if rule not in get_args(Rule):
-        raise read.error("rule", f'must be "copy", "blend" or "chord", not "{rule}"')
-    count = {"copy": len(source) == 1, "blend": len(source) == 2, "chord": len(source) >= 1}[rule]
+        raise read.error("rule", f'must be "copy", "blend", "chord" or "twist", not "{rule}"')
+    count = {"copy": len(source) == 1, "blend": len(source) == 2, "chord": len(source) >= 1, "twist": len(source) >= 1}[rule]
     if not count:
         raise read.error("source", f'has {len(source)} names, which the rule "{rule}" cannot use')
     blend = read.number("blend", 0.0)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from mocap_addon.retarget.moment import Moment, pose
 from mocap_addon.retarget.travel import sole_thickness
 from mocap_addon.rig import match
 from tests.paths import SHARED, need
+from tests.retarget.twist_bodies import BESIDE, mannequin, match_of_plain, performance
 
 WALK = "cmu/asf_02_01_walk.bvh"
 
@@ -48,6 +51,27 @@ def test_a_pose_is_the_sample_of_a_retarget(source, target):
         same = np.abs(np.einsum("ki,ki->k", one.rotations, whole.rotations[row]))
         assert np.degrees(2.0 * np.arccos(np.clip(same, -1.0, 1.0))).max() < 1e-5
         assert np.abs(one.locations - whole.locations[row]).max() < 1e-9
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+def test_twist_bones_share_the_roll_of_one_pose_too(seed):
+    take = performance(30)
+    skeletons = [mannequin(seed), mannequin(11)]
+    roles = match_of_plain(take.skeleton)
+    moments, wholes = [], []
+    for skeleton in skeletons:  # two characters of one shape are worked on together
+        table = build_table(take.skeleton, roles, skeleton, match(skeleton))
+        table = table.with_row(replace(table.row("calf_twist_01_l"), correction=(3.0, 0.0, 20.0)))
+        bodies = bodies_of(table, take.skeleton, skeleton)
+        options = RetargetOptions(bodies=bodies, sole=sole_thickness(take, bodies))
+        wholes.append(retarget(take, table, skeleton, options))
+        moments.append(Moment(table, take.skeleton, skeleton, options))
+    assert moments[0].shape == moments[1].shape and moments[0].bones == wholes[0].bones
+    assert {skeletons[0].index(f"{name}_l") for name in BESIDE} <= set(moments[0].bones)
+    for f in (3, 12, 29):
+        found = pose(moments, [take.local_rotations[f]] * 2, [take.local_translations[0]] * 2)
+        for one, whole in zip(found, wholes, strict=True):
+            assert np.abs(np.abs(np.einsum("ki,ki->k", one.rotations, whole.rotations[f])) - 1.0).max() < 1e-12
 
 
 def test_performers_of_different_tables_side_by_side():

@@ -188,7 +188,7 @@ WRONG = [
     ('[[row]]\nrole = "elbow"\ntarget = "a"\nsource = "b"', ['"elbow" is no role']),
     ('[[row]]\nrole = "hips"\ntarget = "a"\nsource = []', ["source must be a name or a list of names"]),
     ('[[row]]\nrole = "hips"\ntarget = "a"\nsource = ["b", 1]', ["source must be a name or a list of names"]),
-    ('[[row]]\nrole = "hips"\ntarget = "a"\nsource = "b"\nrule = "mirror"', ['must be "copy", "blend" or "chord"']),
+    ('[[row]]\nrole = "hips"\ntarget = "a"\nsource = "b"\nrule = "mirror"', ['must be "copy", "blend", "chord" or "twist"']),
     ('[[row]]\nrole = "hips"\ntarget = "a"\nsource = ["b", "c"]\nrule = "copy"', ["source has 2 names"]),
     ('[[row]]\nrole = "hips"\ntarget = "a"\nsource = "b"\nrule = "blend"', ["source has 1 name"]),
     ('[[row]]\nrole = "hips"\ntarget = "a"\nsource = ["b", "c"]\nrule = "blend"\nblend = 1.5', ["blend must lie between 0 and 1"]),
