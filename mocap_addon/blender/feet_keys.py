@@ -33,7 +33,11 @@ def rewrite(bag: compat.Bag, frames: Array, channels: Sequence[Channels], span: 
     for curve in [c for c in bag.fcurves if (c.data_path, c.array_index) in mine and not _plain(c)]:
         bag.fcurves.remove(curve)  # the values that were read have in them what samples and modifiers make of it
     found: ByKey = {(c.data_path, c.array_index): c for c in bag.fcurves}
-    whole = [channel for channel in channels if span is None or any(key not in found for key in channel.keys)]
+    whole = [
+        channel
+        for channel in channels
+        if span is None or len(channel.values) != len(frames) or any(key not in found for key in channel.keys)
+    ]
     part = [channel for channel in channels if channel not in whole]
     actions.write_curves(bag, frames, whole, found)
     if part and span is not None:

@@ -27,10 +27,11 @@ from ..retarget.controls import Plan
 from ..retarget.motion import PoseMotion
 from ..retarget.travel import WHOLE
 from ..rig import match
+from ..rig.control_sets import Limb, find_controls
 from ..rig.roles import SIDES, RoleMap
-from . import armature, control_rig, curves, rig_curves, rig_graph, rig_world, root_keys, routing, scenes, soles
+from . import armature, control_rig, curves, rig_curves, rig_graph, rig_links, rig_world, root_keys, routing, scenes, soles
 from .armature import Target
-from .channels import bone_path
+from .channels import bone_path, setting_path
 from .control_rig import Controls
 from .playing import Playing
 from .recipes import place_of
@@ -148,15 +149,21 @@ class LegMotion:
         plan = cast("Plan", self.plan)
         puppet = control_rig.Puppet(plan.body.skeleton, plan.body.roles, None, plan)
         before, after = (puppet.keys(self._body_motion(take, result.moving)) for take in (self.take, result.onto(self.take)))
+        switched = tuple((bone, prop, value) for bone, prop, value in after.settings if self._differs(bone, prop, value))
+        legs = {bone for side in SIDES for part in _LEG for bone in plan.roles.get(f"{side}{part}", ())} if switched else set[int]()
         turned = [
             k
             for k, bone in enumerate(after.bones)
-            if bone not in before.bones or quat.angle(before.rotations[:, before.bones.index(bone)], after.rotations[:, k]).max() > _CHANGED
+            if bone in legs
+            or bone not in before.bones
+            or quat.angle(before.rotations[:, before.bones.index(bone)], after.rotations[:, k]).max() > _CHANGED
         ]
         moved = [
             m
             for m, bone in enumerate(after.moving)
-            if bone not in before.moving or np.abs(before.locations[:, before.moving.index(bone)] - after.locations[:, m]).max() > _CHANGED
+            if bone in legs
+            or bone not in before.moving
+            or np.abs(before.locations[:, before.moving.index(bone)] - after.locations[:, m]).max() > _CHANGED
         ]
         return replace(
             after,
@@ -164,8 +171,14 @@ class LegMotion:
             rotations=after.rotations[:, turned],
             moving=tuple(after.moving[m] for m in moved),
             locations=after.locations[:, moved],
-            settings=tuple(s for s in after.settings if s not in before.settings),
+            settings=switched,
+            followed=frozenset(),
         )
+
+    def _differs(self, bone: str, prop: str, wanted: float) -> bool:
+        """Whether a setting that the new keys need stands at something else now."""
+        now = _setting(self.obj, self.chosen, bone, prop)
+        return now is not None and abs(now - wanted) > 1e-3
 
     def _body_motion(self, take: Take, moving: tuple[int, ...]) -> PoseMotion:
         """The body's motion where the object stands still: from the world back into the armature's axes."""
@@ -220,7 +233,7 @@ def _read(obj: bpy.types.Object, chosen: Playing, controls: Controls, measures: 
     assert chosen.action is not None
     target = armature.read(obj, scene, place_of(chosen.action))
     roles = match(target.skeleton)
-    puppet = control_rig.puppet(obj, target, roles, controls)
+    puppet = control_rig.puppet(obj, target, roles, _played(obj, chosen, target, roles) if controls == "auto" else controls)
     frames = _frames(chosen, target, roles, driven=puppet.plan is not None)
     sole = soles_of(obj, target, roles, measures)
     unit = float(scene.unit_settings.scale_length)
@@ -248,8 +261,38 @@ def _read(obj: bpy.types.Object, chosen: Playing, controls: Controls, measures: 
     else:
         take = _of_body(take, order, puppet.plan, target)
         feet = feet_at_rest
-    notes = tuple(filter(None, [*motion.notes, *folded.notes, told]))
+    notes = tuple(filter(None, [told, *puppet.notes]))
     return LegMotion(obj, target, chosen, frames, take, feet, tuple(joints), puppet.plan, turn, place, carrier, notes)
+
+
+def _played(obj: bpy.types.Object, chosen: Playing, target: Target, roles: RoleMap) -> Controls:
+    """Which controls of a known rig an action plays by: what its switches stand at on its first frame."""
+    found = find_controls(target.skeleton, roles)
+    if found is None:
+        return "auto"
+
+    def on(limb: Limb) -> bool:
+        forward = {(bone, prop): value for bone, prop, value in limb.fk}
+        for bone, prop, wanted in limb.ik:
+            now = _setting(obj, chosen, bone, prop)
+            if now is not None and (bone, prop) in forward:
+                return abs(now - wanted) < abs(now - forward[bone, prop])
+        return False
+
+    legs, arms = ([on(limb) for limb in found.limbs if limb.part == part] for part in ("Leg", "Arm"))
+    if not legs or not all(legs):
+        return "fk" if legs else "auto"
+    return "ik" if arms and all(arms) else "ik_legs"
+
+
+def _setting(obj: bpy.types.Object, chosen: Playing, bone: str, prop: str) -> float | None:
+    """What a setting of a bone stands at on the action's first frame; None where there is no such thing."""
+    path = setting_path(bone, prop)
+    curve = next((c for c in chosen.curves if c.data_path == path), None)
+    if curve is None:
+        return rig_links.value_of(obj, bone, prop)
+    extent = chosen.frame_range()
+    return float(curve.evaluate(extent[0] if extent is not None else 0.0))
 
 
 def _frames(chosen: Playing, target: Target, roles: RoleMap, *, driven: bool) -> Array:
@@ -273,6 +316,17 @@ def _carrying(target: Target, roles: RoleMap) -> list[int]:
 def _needed(target: Target, feet: Feet) -> tuple[int, ...]:
     ends = [joint for leg in feet.legs for joint in (leg.thigh, leg.shin, leg.foot, leg.toe) if joint >= 0]
     return tuple(sorted({above for joint in ends for above in (joint, *target.skeleton.ancestors(joint))}))
+
+
+def feet_of_character(obj: bpy.types.Object, scene: bpy.types.Scene | None = None) -> tuple[Feet, tuple[str, ...]]:
+    """A character's feet with all measures filled in, and the bone behind each of the joints that they count in.
+
+    Where controls drive the character, the joints have the axes of the world at rest (:mod:`..rig.body`).
+    """
+    target = armature.read(obj, scene)
+    roles = match(target.skeleton)
+    puppet = control_rig.puppet(obj, target, roles)
+    return find_feet(puppet.skeleton, puppet.roles, soles_of(obj, target, roles, {})), puppet.skeleton.names
 
 
 def soles_of(obj: bpy.types.Object, target: Target, roles: RoleMap, typed: Mapping[str, Sole]) -> dict[str, Sole]:

@@ -9,10 +9,8 @@ import bpy
 from bpy.props import EnumProperty, FloatProperty
 
 from ..blender import feet, feet_gates, feet_motion
-from ..blender.armature import read
 from ..blender.feet_recipe import feet_of, options_of
 from ..motion.errors import MocapError
-from ..rig import match
 from . import characters, feet_memory, feet_overlay, feet_settings, run
 
 MOST_NOTES = 4
@@ -224,9 +222,7 @@ class MOCAP_OT_measure_soles(bpy.types.Operator):
     def execute(self, context: bpy.types.Context) -> set[str]:
         try:
             obj = characters.named(context, "")
-            target = read(obj, context.scene)
-            roles = match(target.skeleton)
-            legs = feet_motion.find_feet(target.skeleton, roles, feet_motion.soles_of(obj, target, roles, {})).legs
+            legs = feet_motion.feet_of_character(obj, context.scene)[0].legs
         except MocapError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}

@@ -14,8 +14,8 @@ from pathlib import Path
 import bpy
 import numpy as np
 
-from mocap_addon import formats, rig
-from mocap_addon.blender import armature, compat, feet, feet_motion, job
+from mocap_addon import formats
+from mocap_addon.blender import compat, feet, feet_motion, job
 from mocap_addon.blender.feet_recipe import FeetOptions, GroundChoice
 from mocap_addon.feet.settings import FeetSettings
 from mocap_addon.motion import quat
@@ -121,10 +121,9 @@ class Shown:
 
 def shown(obj: bpy.types.Object, height: Height | None = None) -> Shown:
     """Every frame of the action, from the evaluated pose. What is under a ball joint rolls: it lies along the ground's normal."""
-    target = armature.read(obj)
-    roles = rig.match(target.skeleton)
-    body = feet_motion.find_feet(target.skeleton, roles, feet_motion.soles_of(obj, target, roles, {}))
-    names = target.skeleton.names
+    body, names = feet_motion.feet_of_character(obj)
+    bones = obj.data.bones
+    driven = len(names) < len(bones)  # joints of a body that has the axes of the world at rest
     joints = sorted({body.hips, *(j for leg in body.legs for j in (leg.thigh, leg.shin, leg.foot, leg.toe if leg.toe >= 0 else leg.foot))})
     first, last = (round(f) for f in obj.animation_data.action.frame_range)
     heads, turns = [], []
@@ -134,7 +133,8 @@ def shown(obj: bpy.types.Object, height: Height | None = None) -> Shown:
         seen = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
         matrices = [seen.matrix_world @ seen.pose.bones[names[j]].matrix for j in joints]
         heads.append([tuple(m.translation) for m in matrices])
-        turns.append([tuple(m.to_quaternion()) for m in matrices])
+        rest = [(seen.matrix_world @ bones[names[j]].matrix_local).to_quaternion().inverted() for j in joints] if driven else None
+        turns.append([tuple(m.to_quaternion() @ rest[k] if rest else m.to_quaternion()) for k, m in enumerate(matrices)])
     at, turned = np.array(heads) * unit, np.array(turns)
     place = {j: k for k, j in enumerate(joints)}
     soles = np.empty((len(at), 2, 3, 3))

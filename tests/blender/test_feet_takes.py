@@ -163,3 +163,25 @@ def test_a_linked_character_is_refused_and_an_override_is_baked(tmp_path):
     assert "foot_lock_l" not in own  # Blender would drop it at reload; the curve stays
     assert any(c.data_path == '["foot_lock_l"]' for c in compat.moving_curves(own.animation_data))
     feet.rebake_feet(own)
+
+
+@pytest.mark.thorough
+def test_on_a_generated_rigify_rig_whatever_has_the_keys(tmp_path):
+    from mocap_addon import formats
+    from mocap_addon.blender import job
+    from tests.paths import SHARED, need
+
+    from .control_rig_makers import generate_rigify, opened
+
+    path = generate_rigify(tmp_path / "rigify.blend")
+    take = formats.read(need(SHARED / "cmu" / "asf_02_01_walk.bvh"))[0]
+    for controls in ("fk", "ik_legs", "ik"):
+        for ours in (True, False):
+            obj, _ = opened(path)
+            bpy.context.scene.render.fps = 30
+            action = job.retarget_onto(obj, take, options=job.JobOptions(controls=controls, frame_start=1.0)).action
+            if not ours:  # as if a person had animated it
+                del action["mocap_recipe"]
+            found, baked = checks.run(obj, action, "hills")
+            held_to(found)
+            assert baked.curves < 60
