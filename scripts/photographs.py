@@ -11,6 +11,7 @@ by ImageMagick's ``import`` from an X display that shows nothing but this window
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -118,15 +119,19 @@ def tour(studio: Studio) -> Iterator[str | None]:
     yield None
     yield from studio.show_tab()
     yield "empty"
-    panel.filepath = str(WALK)
+    desk = Path(tempfile.mkdtemp())
+    (desk / "walk.bvh").write_bytes(WALK.read_bytes())
+    (desk / "notes.md").write_text("# Notes")
+    os.chdir(desk)
+    panel.filepath = "walk.bvh"
     studio.only("take", "take_overrides")
     yield "take"
     panel.up, panel.unit, panel.rate = "Y", "OTHER", "120"
     yield "take_overrides"
     panel.up, panel.unit, panel.rate = "AUTO", "AUTO", ""
-    panel.filepath = str(ROOT / "README.md")
+    panel.filepath = "notes.md"
     yield "take_problem"
-    panel.filepath = str(WALK)
+    panel.filepath = "walk.bvh"
 
     found = characters.bring_in(CHARACTER)
     hero = found.armature
@@ -216,7 +221,7 @@ def _drop(studio: Studio) -> None:
 
 def main() -> None:
     words = sys.argv[sys.argv.index("--") + 1 :]
-    folder, wanted = Path(words[0]), set(words[1:])
+    folder, wanted = Path(words[0]).absolute(), set(words[1:])
     folder.mkdir(parents=True, exist_ok=True)
     import mocap_addon
 
