@@ -167,13 +167,20 @@ def tree_of(obj: bpy.types.Object, scene: bpy.types.Scene, target: Target | None
         world = _C @ world @ _C.T
         at = add(one.name, np.linalg.inv(above) @ world, at)
         above = world
-    stack = [(bone, at) for bone in reversed([b for b in obj.data.bones if b.parent is None])]
+    bones = list(obj.data.bones)
+    rests = np.array([bone.matrix_local for bone in bones], dtype=np.float64)
+    places = {bone.name: k for k, bone in enumerate(bones)}
+    above_them = np.array([np.linalg.inv(_C) if bone.parent is None else rests[places[bone.parent.name]] for bone in bones])
+    locals_ = np.linalg.inv(above_them) @ rests
+    turns = quat.from_matrix(locals_[:, :3, :3])[:, [1, 2, 3, 0]].tolist()
+    stack = [(bone, at) for bone in reversed([b for b in bones if b.parent is None])]
     joints: list[int] = []
     while stack:
         bone, parent = stack.pop()
-        rest = np.array(bone.matrix_local, dtype=np.float64)
-        local = _C @ rest if bone.parent is None else np.linalg.inv(np.array(bone.parent.matrix_local, dtype=np.float64)) @ rest
-        joints.append(add(bone.name, local, parent))
+        k = places[bone.name]
+        nodes.append({"name": bone.name, "translation": locals_[k, :3, 3].tolist(), "rotation": turns[k], "children": []})
+        nodes[parent]["children"].append(len(nodes) - 1)  # type: ignore[attr-defined]
+        joints.append(len(nodes) - 1)
         stack.extend((child, joints[-1]) for child in reversed(bone.children))
     data = {"scenes": [{"name": scene.name, "nodes": [0]}], "nodes": nodes, "skins": [{"joints": joints}]}
     return gltf_nodes.tree(data)

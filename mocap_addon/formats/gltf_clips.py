@@ -123,6 +123,8 @@ def _add_clip(file: GltfFile, one: Compact, node_of: dict[int, int] | None, seen
     if extras:
         animation["extras"] = extras
     file.data.setdefault("animations", []).append(animation)
+    if not any("matrix" in file.data["nodes"][node] for node in moved):
+        return
     tree = gltf_nodes.tree(file.data)
     for node in moved:
         as_parts(file.data["nodes"][node], tree.translations[node], tree.rotations[node], tree.scales[node])

@@ -28,6 +28,7 @@ SHELL = 0.03
 _BLOCK = 1000  # times whose matrices stand in memory at once
 _KEPT = 6_000_000  # points times times whose true places are kept, 150 MB
 _UNIT: Array = np.eye(4)
+_ARMS: Array = SHELL * np.concatenate([np.zeros((1, 3)), np.eye(3)])
 _DIRECTIONS: Array = np.array([(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if x or y or z], dtype=np.float64)
 
 
@@ -65,14 +66,13 @@ class Body:
         """
         moving = set(nodes)
         tree = self.tree
+        units = np.maximum(np.cbrt(np.abs(np.linalg.det(tree.global_matrices[:, :3, :3]))), 1e-12)
         found: dict[int, list[Array]] = {}
         origin: dict[int, list[int]] = {}
         for n in self.watched:
             m = next((a for a in (n, *tree.ancestors(n)) if a in moving), -1)
             local = self._between(n, m)
-            unit = max(float(np.cbrt(abs(np.linalg.det(tree.global_matrices[n][:3, :3])))), 1e-12)
-            arms = np.concatenate([np.zeros((1, 3)), np.eye(3) * (SHELL / unit)])
-            found.setdefault(m, []).append(arms @ local[:3, :3].T + local[:3, 3])
+            found.setdefault(m, []).append((_ARMS / units[n]) @ local[:3, :3].T + local[:3, 3])
             origin.setdefault(m, []).extend([n] * 4)
         wanted = {a for m in found if m >= 0 for a in (m, *tree.ancestors(m)) if a in moving}
         steps: list[Step] = []

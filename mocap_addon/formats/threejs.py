@@ -28,6 +28,7 @@ from ..motion import quat
 from ..motion.errors import FileError, MocapError
 from .gltf_nodes import NodeTree, sanitize
 from .node_pose import NodeMotion
+from .number_text import listed
 
 Array = NDArray[np.float64]
 
@@ -268,28 +269,23 @@ def rounded_quaternions(q: Array, decimals: int = _QUATERNION_DECIMALS, place: s
 
 
 def _clip_text(one: Clip) -> str:
-    ends = _numbers(np.array([0.0, one.duration]))
-    moving = _numbers(one.times)
+    ends = listed(np.array([0.0, one.duration]), _TIME_DECIMALS)
+    moving = listed(one.times, _TIME_DECIMALS)
     lines: list[str] = []
     for track in one.tracks:
         constant = len(track.values) == 1
         values = np.repeat(track.values, 2, axis=0) if constant else track.values
-        times = ends if constant else moving if track.times is None else _numbers(track.times)
+        times = ends if constant else moving if track.times is None else listed(track.times, _TIME_DECIMALS)
         name = json.dumps(f"{track.node}.{track.property}")
         kind = {4: "quaternion", 3: "vector"}.get(_STRIDE.get(track.property, 1), "number")
         held = f',"interpolation":{_DISCRETE}' if track.discrete else ""
-        lines.append(f'{{"name":{name},"type":"{kind}","times":{times},"values":{_numbers(values)}{held}}}')
+        lines.append(f'{{"name":{name},"type":"{kind}","times":{times},"values":{listed(values, track.decimals)}{held}}}')
     user_data = json.dumps(json.dumps(dict(one.user_data), separators=(",", ":"), allow_nan=False))
     blending = _ADDITIVE_BLENDING if one.additive else _NORMAL_BLENDING
     return (
         f'{{"name":{json.dumps(one.name)},"duration":{one.duration!r},"uuid":"{one.uuid}","blendMode":{blending},'
         f'"userData":{user_data},"tracks":[{",".join(lines)}]}}'
     )
-
-
-def _numbers(values: Array) -> str:
-    """A JSON array; doubles that were rounded print as short as they were rounded."""
-    return json.dumps(values.ravel().tolist(), separators=(",", ":"), allow_nan=False)
 
 
 def _umask() -> int:

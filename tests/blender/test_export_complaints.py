@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What people complain about in exports from Blender to the web, each as a test of ours. Three.js and Blender's evaluation are the judges."""
+"""What people complain about in exports from Blender to the web, each as a test of ours. Three.js and Blender's evaluation are judges."""
 
 from __future__ import annotations
 
