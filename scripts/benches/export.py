@@ -96,7 +96,8 @@ def _sizes_and_speed(folder: Path) -> list[Figure]:
             add(f"Blender {name}", path, _timed(lambda p=path, o=options: bpy.ops.export_scene.gltf(filepath=str(p), **o), 1))
         for name, options in ours.items():
             reports = []
-            took = _timed(lambda o=options, r=reports: r.append(export.export_actions(obj, [result.action.name], folder, o)), REPEATS)
+            wanted = obj, [result.action.name], folder, options
+            took = _timed(lambda w=wanted, r=reports: r.append(export.export_actions(*w)), REPEATS)
             (found,) = reports[-1].files
             add(name, found.path, took, found.error)
         digits = folder / "digits.json"
