@@ -22,6 +22,7 @@ from . import compat, own_controls, rig_links
 from .armature import Target
 from .channels import setting_path
 from .recipes import recipe_of
+from .state import moved_by_rig
 
 SWITCHED = "switched"
 """The recipe's entry with what the settings of a motion stood at before."""
@@ -110,8 +111,18 @@ def puppet(
     if plan is not None and choice == "auto" and table is not None and not _fits(table, plan):
         plan = None
     if plan is None:
-        return Puppet(target.skeleton, roles, target.inherits_rotation)
+        return Puppet(target.skeleton, _free(obj, target, roles), target.inherits_rotation)
     return Puppet(plan.body.skeleton, plan.body.roles, None, plan)
+
+
+def _free(obj: bpy.types.Object, target: Target, roles: RoleMap) -> RoleMap:
+    """The roles without twist bones of limbs on which the rig itself moves one: keys would twist once more, or do nothing."""
+    if not roles.twists:
+        return roles
+    moved = moved_by_rig(obj)
+    held = {role for joint, role in roles.twists.items() if target.skeleton.names[joint] in moved}
+    free = {joint: role for joint, role in roles.twists.items() if role not in held}
+    return roles if len(free) == len(roles.twists) else replace(roles, twists=free)
 
 
 def fitted(table: CorrectionTable, puppet: Puppet) -> CorrectionTable:

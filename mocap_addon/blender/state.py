@@ -66,12 +66,22 @@ def bone_notes(
         "Bones scaled in the current pose stay scaled: {}.",
         [p.name for p in poses if (p.name, "scale") not in moved and max(abs(s - 1.0) for s in p.scale) > 1e-4],
     )
-    animation = obj.animation_data
-    paths = [d.data_path for d in animation.drivers] if animation else []
-    driven = {bpy.utils.unescape_identifier(m[1]) for m in map(_BONE_PATH.match, paths) if m and m[2] in _KEYED}
+    driven = _driven(obj)
     named("Drivers override keys at: {}.", [p.name for p in poses if p.name in driven])
     named("The character is carried by the pose of bones that get no keys: {}.", [name for name in above if _posed(obj, name, moved)])
     return out
+
+
+def _driven(obj: bpy.types.Object) -> set[str]:
+    """Bones whose pose drivers decide."""
+    animation = obj.animation_data
+    paths = [d.data_path for d in animation.drivers] if animation else []
+    return {bpy.utils.unescape_identifier(m[1]) for m in map(_BONE_PATH.match, paths) if m and m[2] in _KEYED}
+
+
+def moved_by_rig(obj: bpy.types.Object) -> set[str]:
+    """Bones that drivers or constraints of the rig move, whatever keys they have."""
+    return _driven(obj) | _ruled(obj).keys() | {pose.name for pose in obj.pose.bones if any(_acts(c) for c in pose.constraints)}
 
 
 def _acts(constraint: bpy.types.Constraint) -> bool:

@@ -91,7 +91,7 @@ def role_body(
     ends = skeleton.rest_global_ends[order] - points
     body = Skeleton(tuple(skeleton.names[j] for j in order), parents, offsets, ends=ends)
     inside = {role: tuple(index[j] for j in chain if j in index) for role, chain in chains.items() if role not in wrists}
-    return RoleBody(body, tuple(order), replace(roles, joints=inside))
+    return RoleBody(body, tuple(order), replace(roles, joints=inside, twists={}))
 
 
 def _wrists(skeleton: Skeleton, chains: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

@@ -37,7 +37,7 @@ def shown(row: bpy.types.PropertyGroup, which: str, text: str = "") -> bool:
         return False
     if which == "EDITED" and not (row.by_hand or table_sync.corrected(row)):
         return False
-    return not text or text in f"{row.name}\n{words.role_words(row.role)}\n{row.sources}".casefold()
+    return not text or text in f"{row.name}\n{words.part_words(row.role, row.rule)}\n{row.sources}".casefold()
 
 
 class MOCAP_UL_bones(bpy.types.UIList):
@@ -52,10 +52,12 @@ class MOCAP_UL_bones(bpy.types.UIList):
         left.label(text=item.name, icon=colour(item), translate=False)
         if wide:
             split = split.split(factor=0.45, align=True)
-            split.label(text=words.role_words(item.role))
+            split.label(text=words.part_words(item.role, item.rule))
         right = split.row(align=True)
         sources = table_sync.sources_of(item)
         text = " + ".join((sources[0], sources[-1])) if len(sources) > 1 else "".join(sources)
+        if item.rule == "twist" and text:
+            text = f"{item.blend:.0%} of the roll of {text}"
         right.label(text=text or "nothing", translate=False)
         marks = right.row(align=True)
         marks.alignment = "RIGHT"

@@ -195,12 +195,14 @@ class MOCAP_PT_bone(_Tab, bpy.types.Panel):
         layout.use_property_decorate = False
         column = layout.column(align=True)
         column.scale_y = 0.85
-        fact(column, context, "Body Part", words.capital(words.role_words(row.role)) or "none")
+        fact(column, context, "Body Part", words.capital(words.part_words(row.role, row.rule)) or "none")
         follows = layout.row(align=True)
         follows.prop(row, "source", icon="BONE_DATA")
         follows.operator("mocap.pick_bone", text="", icon="EYEDROPPER").what = "SOURCE"
         if row.rule != "copy":
             fact(layout, context, "", _mixed(row))
+        if row.rule == "twist":
+            layout.prop(row, "blend", text="Share of the Roll")
         if not row.sources:
             return
         turn = layout.column(align=True)
@@ -223,6 +225,8 @@ class MOCAP_PT_bone(_Tab, bpy.types.Panel):
 
 def _mixed(row: bpy.types.PropertyGroup) -> str:
     names = table_sync.sources_of(row)
+    if row.rule == "twist":
+        return "shares the roll of the limb" if row.blend > 0.0 else "off: keeps its pose"
     if row.rule == "chord":
         return f"the chain {names[0]} to {names[-1]}"
     return f"{1.0 - row.blend:.0%} {names[0]}, {row.blend:.0%} {names[-1]}"

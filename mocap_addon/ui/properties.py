@@ -77,6 +77,11 @@ RULES = (
     ("copy", "Follow One Bone", "Turns as this one bone of the take does"),
     ("blend", "Follow Two Bones", "Turns as a mix of two neighbouring bones of the take does"),
     ("chord", "Follow a Chain", "Aims along a whole chain of bones of the take"),
+    (
+        "twist",
+        "Share the Roll",
+        "Turns about the limb by a share of what hand, foot or the limb itself turn, so that the skin does not wring",
+    ),
 )
 KEYS_ON = tuple((identifier.upper(), label, sentence) for identifier, label, sentence in CONTROLS)
 POSING = (
@@ -119,7 +124,8 @@ class MocapRow(bpy.types.PropertyGroup):
         if value == self._source_get() and self.rule == "copy":
             return
         self.sources = json.dumps([value]) if value else ""
-        self.rule, self.blend, self.confidence, self.by_hand = "copy", 0.0, 1.0, True
+        with quiet():
+            self.rule, self.blend, self.confidence, self.by_hand = "copy", 0.0, 1.0, True
         self.residual = self.hinge = UNKNOWN
         _row_changed(self, bpy.context)
 
@@ -139,10 +145,11 @@ class MocapRow(bpy.types.PropertyGroup):
     rule: EnumProperty(name="How", items=RULES, default="copy", override=OVERRIDABLE)
     blend: FloatProperty(
         name="Share",
-        description="How much of the second bone goes into the mix",
+        description="How much of the second bone goes into the mix. Of a twist bone: how much of the limb's roll it shares; at 0 it gets no keys",
         min=0.0,
         max=1.0,
         subtype="FACTOR",
+        update=_row_changed,
         override=OVERRIDABLE,
     )
     correction: FloatVectorProperty(

@@ -49,6 +49,11 @@ def role_words(role: str) -> str:
     return role
 
 
+def part_words(role: str, rule: str) -> str:
+    """What a row's bone is: its role, or that it shares a limb's roll."""
+    return "twist bone" if rule == "twist" else role_words(role)
+
+
 def capital(text: str) -> str:
     """The text with its first letter in upper case, the rest as it is."""
     return text[:1].upper() + text[1:]

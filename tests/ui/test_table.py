@@ -290,3 +290,36 @@ def test_an_overridden_character(character, walk, tmp_path):
     again = table_sync.to_table(bpy.data.objects[name, None])
     assert again.row("head").correction == (15.0, 0.0, 0.0)
     assert [(r.role, r.target, r.source) for r in again.rows] == [(r.role, r.target, r.source) for r in table.rows]
+
+
+def test_a_twist_bone_is_a_row_whose_share_can_be_changed(character, walk):
+    bpy.context.view_layer.objects.active = character
+    bpy.ops.object.mode_set(mode="EDIT")
+    bones = character.data.edit_bones
+    made = bones.new("lowerarm_twist_01_l")
+    made.head = bones["lowerarm_l"].head.lerp(bones["hand_l"].head, 0.5)
+    made.tail = made.head + 0.2 * (bones["hand_l"].head - bones["lowerarm_l"].head)
+    made.parent = bones["lowerarm_l"]
+    bpy.ops.object.mode_set(mode="OBJECT")
+    bpy.context.scene.mocap.filepath = walk
+    bpy.ops.mocap.retarget(filepath=walk)
+    row = character.mocap.rows["lowerarm_twist_01_l"]
+    assert (row.rule, row.source) == ("twist", character.mocap.rows["hand_l"].source) and row.blend == pytest.approx(0.5, abs=1e-3)
+    assert lists.shown(row, "ALL", "twist bone") and not lists.doubtful(row)
+    character.mocap.rows["hand_l"].correction = (math.radians(40.0), 0.0, 0.0)
+    assert bpy.ops.mocap.retarget(filepath=walk) == {"FINISHED"}
+    whole = local_turn(character, "lowerarm_twist_01_l", 30)
+    row = character.mocap.rows["lowerarm_twist_01_l"]
+    row.blend = 0.25
+    assert bpy.ops.mocap.retarget(filepath=walk) == {"FINISHED"}
+    assert character.mocap.rows["lowerarm_twist_01_l"].blend == pytest.approx(0.25)
+    assert local_turn(character, "lowerarm_twist_01_l", 30) == pytest.approx(0.5 * whole, abs=1e-4) and whole > math.radians(8.0)
+    row = character.mocap.rows["lowerarm_twist_01_l"]
+    row.source = "lradius"  # a person's own choice: it follows that bone like any other
+    assert (row.rule, row.blend) == ("copy", 0.0)
+
+
+def local_turn(obj: bpy.types.Object, bone: str, frame: int) -> float:
+    """Radians that a bone is turned away from rest, in its parent's frame."""
+    bpy.context.scene.frame_set(frame)
+    return obj.pose.bones[bone].matrix_basis.to_quaternion().angle
