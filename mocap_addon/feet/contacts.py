@@ -25,6 +25,8 @@ PART_OF_TRAVEL = 0.2
 """Feet of a walk carried over to other legs slide by a part of the walker's speed; what is slower than this part of it may stand."""
 SHAKE = 0.001
 """Metres that points may shake by (median of what the low pass takes away); noisier takes are smoothed more."""
+RAISED = 0.03
+"""Metres: a heel that much higher than the ball is up."""
 LANDING = 0.1
 """Seconds that a landing or lift-off takes at most; what slides for longer slides in contact."""
 STILL = 0.04
@@ -200,8 +202,11 @@ def _drop_raised(parts: Flags, soles: Array, height: float) -> None:
         parts[:, side] &= keep[:, None]
 
 
-def obey(found: Contacts, gates: Gates, times: Array, has_toe: tuple[bool, bool]) -> Contacts:
-    """Contacts as the gates will have them: the source's own, then locks, then what a person forces."""
+def obey(found: Contacts, gates: Gates, times: Array, soles: Array, has_toe: tuple[bool, bool]) -> Contacts:
+    """Contacts as the gates will have them: the source's own, then locks, then what a person forces.
+
+    Where a foot is planted that was not found to be, its heel is down too unless it is clearly raised.
+    """
     if gates.contacts is None and gates.foot_lock is None and not gates.forces:
         return found
     parts = found.parts.copy()
@@ -221,12 +226,5 @@ def obey(found: Contacts, gates: Gates, times: Array, has_toe: tuple[bool, bool]
         parts[off, side] = False
         bare = on & ~parts[:, side, :2].any(axis=1)
         parts[bare, side, BALL] = True
-        parts[bare & _never(parts[:, side], on), side, HEEL] = True
+        parts[bare & (soles[:, side, HEEL, 2] < soles[:, side, BALL, 2] + RAISED), side, HEEL] = True
     return summed(parts, has_toe, found.floor)
-
-
-def _never(parts: Flags, on: Flags) -> Flags:
-    """Those stretches of ``on`` in which heel and ball are nowhere down together."""
-    start, end = signals.runs(on)
-    count = np.concatenate([[0], np.cumsum(parts[:, HEEL] & parts[:, BALL])])
-    return signals.filled(start, end, count[end] == count[start], len(on))

@@ -157,8 +157,8 @@ class _Foot:
     def _wobble(self, turn: Array, flat: Flags, at: Indices, ease: tuple[Array, float, float]) -> Array:
         """Turns that make a flat foot lie still, from turns to its resting rotation.
 
-        Turning on the spot and tilting sideways are taken away wherever the foot is flat. Pitch is what a foot rolls by: it is taken
-        away only well inside the time in which it hardly pitches, so that rolling begins and ends where the source has it.
+        Turning on the spot is taken away wherever the foot stands, tilting sideways where it is flat. Pitch is what a foot rolls by: it
+        is taken away only well inside the time in which it hardly pitches, so that rolling begins and ends where the source has it.
         """
         times = ease[0]
         across = np.zeros_like(turn)
@@ -170,8 +170,11 @@ class _Foot:
         since = np.where(before >= 0, times - times[np.maximum(before, 0)], np.inf)
         until = np.where(after < len(times), times[np.minimum(after, len(times) - 1)] - times, np.inf)
         inside = signals.ease((np.minimum(since, until) - SETTLING) / SETTLING)
-        rest = signals.fade(turn - across * pitch[:, None], flat, *ease)
-        return rest + across * (pitch * inside)[:, None]
+        up = np.zeros_like(turn)
+        up[at] = self.up
+        yaw = up * dot(turn, up)[:, None]
+        spin, tilt = signals.fade(yaw, self.held, *ease), signals.fade(turn - yaw - across * pitch[:, None], flat, *ease)
+        return spin + tilt + across * (pitch * inside)[:, None]
 
     def _spread(self, values: Array, at: Indices) -> Array:
         """A value a footprint as values of frames; zero where none is."""

@@ -103,7 +103,7 @@ def _prepare(take: Take, feet: Feet, ground: Ground | None, settings: FeetSettin
                 points.shape
             )
     first = contacts.detect(points, times, settings, feet.length, has_toe, carried, over)
-    obeyed = contacts.obey(first, gates, times, has_toe)
+    obeyed = contacts.obey(first, gates, times, points, has_toe)
     if ground is None:
         height = _height_of_floor(points, obeyed)
         ground = Plane((0.0, 0.0, height), name="floor")

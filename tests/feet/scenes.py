@@ -96,9 +96,11 @@ def ledge(reverse=False, drop=0.4) -> Scene:
 
 def over_box() -> Scene:
     """A box of 20 cm that one foot swings over."""
-    w = plain()
-    ground = Union([Plane(), Boxes([Box((0.02, -0.36, 0.0), (0.4, -0.26, 0.20), "box")])])
-    return Scene("box", w, w.take, ground, lambda x, y, t: np.where((x > 0.02) & (x < 0.4) & (y > -0.36) & (y < -0.26), 0.2, 0.0))
+    steps, last = straight(6, length=0.7, period=0.6)
+    w = walk(steps, last)
+    front, back = -0.265, -0.325
+    ground = Union([Plane(), Boxes([Box((0.02, back, 0.0), (0.4, front, 0.20), "box")])])
+    return Scene("box", w, w.take, ground, lambda x, y, t: np.where((x > 0.02) & (x < 0.4) & (y > back) & (y < front), 0.2, 0.0))
 
 
 def platform(turning: bool) -> Scene:

