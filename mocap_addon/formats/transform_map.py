@@ -48,13 +48,17 @@ _HALF_MAX = 65504.0
 
 @dataclass(frozen=True)
 class MapClip:
-    """One clip in a map: ``frames`` rows from ``row`` on, ``rate`` a second."""
+    """One clip in a map: ``frames`` rows from ``row`` on, ``rate`` a second.
+
+    ``way`` is where an in-place clip would have got to, in the scene; None where nothing was taken off.
+    """
 
     name: str
     row: int
     frames: int
     rate: Fraction
     loop: bool
+    way: tuple[float, float, float] | None = None
 
     @property
     def duration(self) -> float:
@@ -164,7 +168,11 @@ def bake(
     entries: list[MapClip] = []
     row = 0
     for clip, (one, exact_rate) in zip(clips, sampled, strict=True):
-        entries.append(MapClip(clip.name, row, len(one.rotations), exact_rate, clip.loop))
+        way = None
+        if clip.path is not None:
+            x, y, z = (clip.path[0][-1] - clip.path[0][0]).tolist()
+            way = (float(x), float(y), float(z))
+        entries.append(MapClip(clip.name, row, len(one.rotations), exact_rate, clip.loop, way))
         row += len(one.rotations)
     loader = tuple(tree.loader_names[n] for n in bones)
     return TransformMap(loader, tuple(bones), tuple(int(p) for p in parents), stored, tuple(entries), layout, error, bounds)
@@ -184,21 +192,20 @@ def sidecar(made: TransformMap, data: str) -> dict[str, object]:
         "height": height,
         "layers": layers,
         "bones": [{"name": name, "parent": parent} for name, parent in zip(made.names, made.parents, strict=True)],
-        "clips": [
-            {
-                "name": clip.name,
-                "row": clip.row,
-                "frames": clip.frames,
-                "fps": float(clip.rate),
-                "rate": f"{clip.rate.numerator}/{clip.rate.denominator}",
-                "duration": clip.duration,
-                "loop": clip.loop,
-            }
-            for clip in made.clips
-        ],
+        "clips": [_entry(clip) for clip in made.clips],
         "bounds": {side: [round(float(v), 6) for v in row] for side, row in zip(("min", "max"), made.bounds, strict=True)},
         "error_mm": round(1000.0 * made.error, 6),
     }
+
+
+def _entry(clip: MapClip) -> dict[str, object]:
+    out: dict[str, object] = {"name": clip.name, "row": clip.row, "frames": clip.frames, "fps": float(clip.rate)}
+    out |= {"rate": f"{clip.rate.numerator}/{clip.rate.denominator}", "duration": clip.duration, "loop": clip.loop}
+    if clip.way is not None:
+        length = sum(v * v for v in clip.way) ** 0.5
+        out["way"] = [round(v, 6) for v in clip.way]
+        out["speed"] = round(length / clip.duration, 6) if clip.duration > 0.0 else 0.0
+    return out
 
 
 def write(path: str | Path, made: TransformMap, *, container: Literal["bin", "ktx2"] = "bin") -> tuple[Path, Path]:

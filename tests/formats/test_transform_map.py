@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -149,11 +150,20 @@ def test_a_length_between_frames_ends_where_the_clip_ends():
 def test_uneven_scales_take_a_third_texel():
     tree, joints = character()
     clip = made_up(tree, joints, "a", 5, 1)
-    from dataclasses import replace
-
     squeezed = replace(clip, channels=(*clip.channels, channel(joints[3], "scale", clip.times, np.linspace([1, 1, 1], [1, 2, 1], 5))))
     assert transform_map.bake(tree, [clip], joints).per_bone == 2
     assert transform_map.bake(tree, [squeezed], joints).per_bone == 3
+
+
+def test_an_in_place_clip_says_how_fast_it_would_go():
+    tree, joints = character()
+    clip = made_up(tree, joints, "walk", 31, 1)
+    away = np.linspace([1.0, 0, 0], [1.0, 0, 3.0], 31)
+    made = transform_map.bake(
+        tree, [replace(clip, path=(away, np.tile([1.0, 0, 0, 0], (31, 1)))), made_up(tree, joints, "idle", 5, 2)], joints
+    )
+    walk, idle = transform_map.sidecar(made, "x.bin")["clips"]
+    assert walk["way"] == [0, 0, 3] and walk["speed"] == pytest.approx(3.0) and "way" not in idle
 
 
 def test_matrices_are_three_jss_own_bone_texture():
