@@ -151,6 +151,10 @@ class Job:
     scene: bpy.types.Scene
     stem: str
 
+    def stem_of(self, clip: int) -> str:
+        """The name, without its ending, of a file for one clip alone: never another clip's."""
+        return unique([safe_name(one.clip.name) for one in self.made])[clip]
+
 
 def export_actions(
     obj: bpy.types.Object,
@@ -204,6 +208,7 @@ def export_actions(
         for k, (one, name) in enumerate(zip(chosen, wanted, strict=True)):
             step = None if progress is None else (lambda share, k=k: progress((k + 0.9 * share) / len(chosen)))
             made.append(_made(on, one, name, options, scene, step))
+        hidden.keep(character, bpy.data.filepath)
         return write(on, made, hidden, options, scene=scene, took={"character": exported, "read": time.perf_counter() - started - exported})
 
 
@@ -307,6 +312,7 @@ class _Hidden:
 
     def __init__(self, folder: str | Path) -> None:
         self.target = Path(folder)
+        self._kept: list[Path] = []
         if not self.target.is_dir():
             raise FileError("There is no such folder; create it, or choose another.", self.target)
 
@@ -321,9 +327,16 @@ class _Hidden:
     def __exit__(self, *_: object) -> None:
         self._made.cleanup()
 
+    def keep(self, *inputs: str | Path | None) -> None:
+        """Files that must not be replaced."""
+        self._kept += [Path(one) for one in inputs if one and Path(one).exists()]
+
     def release(self, files: Sequence[ExportedFile]) -> list[ExportedFile]:
         """Move the files to where they belong."""
         out = [replace(one, path=self.target / one.path.name) for one in files]
+        kept = next((one.path for one in out if one.path.exists() and any(one.path.samefile(p) for p in self._kept)), None)
+        if kept is not None:
+            raise FileError("This is the file the character came from, and would be replaced; choose another folder.", kept)
         folder = next((one.path for one in out if one.path.is_dir()), None)
         if folder is not None:
             raise FileError("There is a folder of this name; move it away.", folder)

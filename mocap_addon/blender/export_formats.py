@@ -17,7 +17,7 @@ from ..formats.node_clip import Channel
 from ..formats.node_metric import Measured
 from ..formats.threejs_clip import JsonWriting
 from ..motion.errors import FileError
-from .export import ExportedFile, ExportOptions, Job, safe_name
+from .export import ExportedFile, ExportOptions, Job
 
 Written = tuple[list[ExportedFile], list[str]]
 
@@ -68,7 +68,7 @@ def _threejs(job: Job) -> Written:
     files: list[ExportedFile] = []
     entries: list[dict[str, object]] = []
     for members in groups:
-        stem = job.stem if len(members) > 1 else safe_name(compacts[members[0]].clip.name)
+        stem = job.stem if len(members) > 1 else job.stem_of(members[0])
         path = job.folder / f"{stem}{FORMATS['threejs'].suffix if len(members) == 1 else '.clips.json'}"
         size = threejs.write(path, [clip for k in members for clip in converted[k]])
         found = clip_read.threejs(path, job.stage.tree)
@@ -109,7 +109,7 @@ def _glb(job: Job) -> Written:
     files: list[ExportedFile] = []
     for members in groups:
         some = [compacts[k] for k in members]
-        stem = job.stem if len(members) > 1 or (options.mesh and len(compacts) == 1) else safe_name(some[0].clip.name)
+        stem = job.stem if len(members) > 1 or (options.mesh and len(compacts) == 1) else job.stem_of(members[0])
         if options.mesh and stage.path is not None:
             file = gltf_clips.character(stage.path, some)
         else:
@@ -129,8 +129,8 @@ def _fbx(job: Job) -> Written:
 
     files: list[ExportedFile] = []
     notes: list[str] = []
-    for take in job.takes:
-        path = job.folder / f"{safe_name(take.name)}.fbx"
+    for k, take in enumerate(job.takes):
+        path = job.folder / f"{job.stem_of(k)}.fbx"
         notes += export_fbx.write(path, job.stage.obj, take, preset=job.options.fbx, mesh=job.options.mesh)
         files.append(ExportedFile(path, "fbx", (take.name,), path.stat().st_size, seconds=take.duration))
     return files, notes
@@ -139,8 +139,8 @@ def _fbx(job: Job) -> Written:
 def _vrma(job: Job) -> Written:
     roles = rig.match(job.stage.target.skeleton)
     files: list[ExportedFile] = []
-    for take in job.takes:
-        path = job.folder / f"{safe_name(take.name)}.vrma"
+    for k, take in enumerate(job.takes):
+        path = job.folder / f"{job.stem_of(k)}.vrma"
         one = vrma.write(path, take, roles.joints, bound=job.options.bound)
         keys = sum(len(c.times) for c in one.clip.channels)
         samples = take.frames * len(one.clip.channels)
@@ -153,8 +153,8 @@ def _vrma(job: Job) -> Written:
 
 def _bvh(job: Job) -> Written:
     files: list[ExportedFile] = []
-    for take in job.takes:
-        path = job.folder / f"{safe_name(take.name)}.bvh"
+    for k, take in enumerate(job.takes):
+        path = job.folder / f"{job.stem_of(k)}.bvh"
         formats.write(take, path)
         files.append(ExportedFile(path, "bvh", (take.name,), path.stat().st_size, seconds=take.duration))
     return files, []

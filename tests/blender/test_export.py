@@ -385,3 +385,38 @@ def test_one_rig_among_many_and_wrong_wishes(tmp_path):
     with pytest.raises(MocapError, match="moves no bone"):
         write(bpy.data.objects["Small"], tmp_path, ["swing"])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_never_take_each_others_names_nor_the_characters(tmp_path):
+    obj = body("Hero")
+    for name in ("a/b", "a:b", "A_b"):
+        act(obj, name, range(1, 4), {"head": (20, 0, len(name) + ord(name[1]))})
+    write(obj, tmp_path, ["a/b", "a:b", "A_b"], "threejs,bvh", together=False)
+    names = {p.name for p in tmp_path.iterdir()}
+    assert {"a_b.bvh", "a_b 2.bvh", "A_b 3.bvh", "a_b.clip.json", "a_b 2.clip.json", "A_b 3.clip.json"} <= names
+    write(obj, tmp_path, ["a/b"], "glb")
+    before = (tmp_path / "Hero.glb").read_bytes()
+    with pytest.raises(MocapError, match="the file the character came from"):
+        write(obj, tmp_path, ["a:b"], "glb", character=tmp_path / "Hero.glb")
+    assert (tmp_path / "Hero.glb").read_bytes() == before
+
+
+@pytest.mark.parametrize("state", ["edit mode", "pose mode", "hidden", "rest position", "one frame"])
+def test_whatever_state_the_character_is_in(tmp_path, state):
+    obj = body()
+    act(obj, "swing", [3] if state == "one frame" else range(1, 5), SWING)
+    bpy.context.view_layer.objects.active = obj
+    expected = shown(obj, (3 if state == "one frame" else 4,))
+    if state in ("edit mode", "pose mode"):
+        bpy.ops.object.mode_set(mode=state.split()[0].upper())
+    elif state == "hidden":
+        obj.hide_set(True)
+        obj.hide_viewport = True
+    elif state == "rest position":
+        obj.data.pose_position = "REST"
+    mode = obj.mode
+    write(obj, tmp_path, formats="threejs,glb,fbx,bvh")
+    assert obj.mode == mode
+    played = play(tmp_path / "Body.glb", [0.0 if state == "one frame" else 3 / 24], clips=tmp_path / "swing.clip.json")
+    assert apart(played, expected) < LIMIT
+    assert played["duration"] > 0.0
