@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +56,9 @@ class Moment:
         self.first = np.array([bone.sources[0] for bone in plan.plan], dtype=np.intp)
         self.blends = np.array([k for k, rule in enumerate(rules) if rule == "blend"], dtype=np.intp)
         self.chords = [bone for bone in plan.plan if bone.row.rule == "chord"]
-        self.second = np.array([plan.plan[k].sources[1] for k in self.blends], dtype=np.intp)
-        self.share = np.array([plan.plan[k].row.blend for k in self.blends])
+        mixed = [bone for bone in plan.plan if bone.row.rule == "blend"]
+        self.second = np.array([bone.sources[1] for bone in mixed], dtype=np.intp)
+        self.share: Array = np.array([bone.row.blend for bone in mixed], dtype=np.float64)
         self.undo = quat.inv(plan.reference[[self.first[self.blends], self.second]])  # (2, blends, 4)
         self.above = np.array([-1 if bone.above is None else bone.above for bone in plan.plan], dtype=np.intp)
         self.matrices: Array = np.array([bone.matrix for bone in plan.plan]).reshape(-1, 4, 4)
@@ -187,7 +188,7 @@ def _columns(mover: Any) -> Array:
     rng = np.random.default_rng(1)
     turns, places = quat.normalize(rng.normal(size=(_TRIED, 4))), rng.normal(size=(_TRIED, 3))
     tried = _Tried(turns, places)
-    values = np.array(cast(Any, mover)(tried, tried), dtype=np.float64)
+    values = np.array(mover(tried, tried), dtype=np.float64)
     features = np.concatenate([np.ones((_TRIED, 1)), places, quat.to_matrix(turns).reshape(-1, 9)], axis=1)
     found, *_ = np.linalg.lstsq(features, values, rcond=None)
-    return found.T
+    return np.asarray(found.T, dtype=np.float64)

@@ -183,7 +183,7 @@ def on_frames(take: Take, rate: Fraction) -> Take:
     last = int(np.floor((start + take.duration) * float(rate) + slack))
     if last < first:
         first = last = round(start * float(rate))
-    exact = np.arange(first, last + 1) * float(rate.denominator) / float(rate.numerator) - start
+    exact: Array = np.arange(first, last + 1, dtype=np.float64) * float(rate.denominator) / float(rate.numerator) - start
     out = take.sampled(exact)
     times = timeline.uniform_times(len(exact), rate)
     return replace(out, times=times, rate=rate, facts={**take.facts, "first_frame": first})

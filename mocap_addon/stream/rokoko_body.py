@@ -79,8 +79,6 @@ def _t_pose(name: str) -> tuple[float, float, float, float]:
     return (0.5, s * 0.5, -s * 0.5, 0.5)
 
 
-
-
 def _unit(q: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
     size = sum(v * v for v in q) ** 0.5
     return (q[0] / size, q[1] / size, q[2] / size, q[3] / size)

@@ -74,7 +74,7 @@ def _even(times: Array, index: NDArray[np.int64], tolerance: float) -> Axis | No
     near = [r for r in COMMON_RATES if abs(float(1 / r) - slope) <= slack * 1.01]
     near.sort(key=lambda r: (COMMON_RATES.index(r) >= _USUAL, abs(float(1 / r) - slope)))
     for rate in near:
-        exact = index * float(rate.denominator) / float(rate.numerator)
+        exact: Array = index.astype(np.float64) * float(rate.denominator) / float(rate.numerator)
         if _spread(times - exact) <= 2.0 * tolerance:
             return Axis(exact, rate)
     fitted = _least_squares(times, index)
@@ -96,7 +96,7 @@ def _even_arrivals(times: Array, index: NDArray[np.int64]) -> Axis | None:
     note = "The sender sends no usable time; samples are placed by its frame numbers."
     if near:
         rate = min(near, key=lambda r: (COMMON_RATES.index(r) >= _USUAL, abs(float(1 / r) - slope)))
-        return Axis(index * float(rate.denominator) / float(rate.numerator), rate, note)
+        return Axis(index.astype(np.float64) * float(rate.denominator) / float(rate.numerator), rate, note)
     return Axis(fitted - fitted[0], None, note)
 
 
