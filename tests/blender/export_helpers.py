@@ -112,11 +112,18 @@ def tracks_of(clip: dict) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 def play(character: Path, times: Sequence[float], **more) -> dict:
     """three.js plays a clip; nothing may be printed, every track must find a node."""
-    played = run("play_clips.mjs", {"character": str(character), "times": list(times), **{k: str(v) for k, v in more.items()}})
-    assert played["playing"] == [] and played["loading"] == []
-    assert played["valid"]
-    assert -1 not in played["bound"].values(), played["bound"]
-    return played
+    return play_all([{"character": character, "times": list(times), **more}])[0]
+
+
+def play_all(wanted: Sequence[dict]) -> list[dict]:
+    """Several clips in one process."""
+    requests = [{k: v if k == "times" else str(v) for k, v in one.items()} for one in wanted]
+    out = run("play_clips.mjs", requests)
+    for played in out:
+        assert played["playing"] == [] and played["loading"] == []
+        assert played["valid"]
+        assert -1 not in played["bound"].values(), played["bound"]
+    return out
 
 
 def apart(played: dict, poses: list[dict[str, np.ndarray]], names: Sequence[str] | None = None) -> float:

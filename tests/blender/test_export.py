@@ -90,7 +90,7 @@ def test_acceptance_3_and_5_reduced_files_say_their_error_and_three_js_agrees(tm
             assert found <= small[name].error + 3e-6  # what single precision makes of Blender's pose and of three's
 
 
-@pytest.mark.parametrize("scene_rate", [(30, 1.0), (30, 1.001)])
+@pytest.mark.parametrize("scene_rate", [pytest.param((30, 1.0), marks=pytest.mark.thorough), (30, 1.001)])
 def test_acceptance_4_keys_between_frames_are_kept(tmp_path, scene_rate):
     """120 Hz on a scene at 30: a key on every quarter frame, from -10 to 20.5."""
     seconds = h.set_rate(*scene_rate)
@@ -120,7 +120,7 @@ def test_acceptance_4_ten_minutes_last_ten_minutes(tmp_path, rate):
     assert play(tmp_path / "Body.glb", [0.0])["duration"] == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["euler", "sparse curves"])
+@pytest.mark.parametrize("kind", ["euler", pytest.param("sparse curves", marks=pytest.mark.thorough)])
 def test_match_blender_between_keys(tmp_path, kind):
     """Euler angles and Bezier curves go other ways than a slerp; with more keys the clip goes theirs."""
     seconds = h.set_rate(24)
@@ -313,7 +313,7 @@ def test_vrm_animation_in_three_vrm(tmp_path):
 
 
 @pytest.mark.parametrize("character", ["scale001", pytest.param("metres", marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("preset", ["unreal", "unity"])
+@pytest.mark.parametrize("preset", ["unreal", pytest.param("unity", marks=pytest.mark.thorough)])
 def test_fbx_comes_back_into_blender_as_it_was(tmp_path, preset, character):
     h.set_rate(30)
     obj = h.skinned(CHARACTERS[character])
@@ -401,7 +401,9 @@ def test_files_never_take_each_others_names_nor_the_characters(tmp_path):
     assert (tmp_path / "Hero.glb").read_bytes() == before
 
 
-@pytest.mark.parametrize("state", ["edit mode", "pose mode", "hidden", "rest position", "one frame"])
+@pytest.mark.parametrize(
+    "state", ["edit mode", pytest.param("pose mode", marks=pytest.mark.thorough), "hidden", "rest position", "one frame"]
+)
 def test_whatever_state_the_character_is_in(tmp_path, state):
     obj = body()
     act(obj, "swing", [3] if state == "one frame" else range(1, 5), SWING)

@@ -20,7 +20,7 @@ from tests.paths import ROOT, SHARED, need
 SWING = {"hips": (20, 10, 5), "spine": (10, 25, 0), "arm.L": (60, 0, 40), "leg.L": (40, 0, 0), "leg.R": (-40, 0, 0)}
 
 
-@pytest.mark.parametrize("first", [1, 5, -10])
+@pytest.mark.parametrize("first", [1, pytest.param(5, marks=pytest.mark.thorough), -10])
 def test_complaint_01_the_first_key_is_at_zero_wherever_the_action_starts(tmp_path, first):
     obj = body()
     act(obj, "swing", range(first, first + 9), SWING, "hips")
@@ -42,7 +42,7 @@ def test_complaint_02_a_loop_ends_where_it_begins(tmp_path):
         assert np.linalg.norm(begin[:, :3] - end[:, :3], axis=1).max() < LIMIT
 
 
-@pytest.mark.parametrize(("fps", "base"), [(24, 1.001), (30, 1.001), (6, 0.1)])
+@pytest.mark.parametrize(("fps", "base"), [pytest.param(24, 1.001, marks=pytest.mark.thorough), (30, 1.001), (6, 0.1)])
 def test_complaint_03_a_clip_lasts_as_long_as_in_blender(tmp_path, fps, base):
     h.set_rate(fps, base)
     obj = body()
@@ -135,7 +135,7 @@ def test_complaint_08_09_10_tracks_find_their_nodes_whatever_things_are_called(t
     assert mapping["骨_1x"] == "骨 [1]/x"
 
 
-@pytest.mark.parametrize("file", ["mh_ue_names_apose.glb", "mh_mixamo_names_scale001.glb"])
+@pytest.mark.parametrize("file", [pytest.param("mh_ue_names_apose.glb", marks=pytest.mark.thorough), "mh_mixamo_names_scale001.glb"])
 def test_complaint_11_12_14_16_characters_stand_on_their_feet_and_keep_their_bones(tmp_path, file):
     """Metres, and a scale of 0.01 over a turned armature: upright, on the floor, only the hips travel, lengths constant."""
     seconds = h.set_rate(30)
