@@ -204,8 +204,7 @@ def _ready() -> bool:
 def _truth(folder: Path) -> list[Figure]:
     """Three characters, five takes, five rates, JSON and GLB in three.js."""
     from mocap_addon.blender import export
-    from tests.blender.export_helpers import apart, play_all, shown
-    from tests.blender.test_export import halfway
+    from tests.blender.export_helpers import apart, halfway, play_all, shown
 
     worst = {"keys": 0.0, "between": 0.0, "reduced": 0.0, "duration": 0.0}
     gaps: list[float] = []

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import bpy
+import mathutils
 import numpy as np
 
 from mocap_addon.blender import characters, export
@@ -88,6 +89,23 @@ def shown(obj: bpy.types.Object, frames: Iterable[float]) -> list[dict[str, np.n
         bpy.context.scene.frame_set(whole, subframe=frame - whole)
         seen = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
         out.append({p.name: np.array(seen.matrix_world @ p.matrix) for p in seen.pose.bones})
+    return out
+
+
+def halfway(obj: bpy.types.Object, a: dict, b: dict) -> dict[str, np.ndarray]:
+    """The pose between two, each bone by slerp and straight line in its parent's frame; mathutils' own slerp."""
+    out: dict[str, np.ndarray] = {}
+    for bone in sorted(obj.data.bones, key=lambda bone: len(bone.parent_recursive)):
+        ends = []
+        for pose in (a, b):
+            own = pose[bone.name].astype(np.float64)
+            own = np.linalg.inv(pose[bone.parent.name].astype(np.float64)) @ own if bone.parent else own
+            ends.append((own[:3, 3], mathutils.Matrix(own[:3, :3]).to_quaternion(), np.linalg.norm(own[:3, :3], axis=0)))
+        (t0, q0, size), (t1, q1, _) = ends
+        local = np.eye(4)
+        local[:3, :3] = np.array(q0.slerp(q1, 0.5).normalized().to_matrix()) * size
+        local[:3, 3] = 0.5 * (t0 + t1)
+        out[bone.name] = out[bone.parent.name] @ local if bone.parent else local
     return out
 
 

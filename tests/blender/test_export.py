@@ -16,7 +16,7 @@ from mocap_addon.blender import scenes
 from mocap_addon.blender.job import retarget_onto
 from mocap_addon.motion.errors import MocapError
 from tests.blender import export_helpers as h
-from tests.blender.export_helpers import LIMIT, act, apart, body, clips_in, play, shown, tracks_of, write
+from tests.blender.export_helpers import LIMIT, act, apart, body, clips_in, halfway, play, shown, tracks_of, write
 from tests.blender.helpers import make_rig
 from tests.node import run
 from tests.paths import SHARED, need
@@ -24,23 +24,6 @@ from tests.paths import SHARED, need
 SWING = {"hips": (20, 10, 5), "spine": (10, 25, 0), "arm.L": (60, 0, 40), "hand.L": (0, 50, 20), "leg.L": (40, 0, 0), "leg.R": (-40, 0, 0)}
 RATES = {"24": Fraction(24), "29.97": Fraction(30000, 1001), "30": Fraction(30), "60": Fraction(60), "120": Fraction(120)}
 CHARACTERS = {"metres": "mh_ue_names_apose.glb", "scale001": "mh_mixamo_names_scale001.glb", "vrm": "mh_vrm1_tpose.vrm"}
-
-
-def halfway(obj: bpy.types.Object, a: dict, b: dict) -> dict[str, np.ndarray]:
-    """The pose between two, each bone by slerp and straight line in its parent's frame; mathutils' own slerp."""
-    out: dict[str, np.ndarray] = {}
-    for bone in sorted(obj.data.bones, key=lambda bone: len(bone.parent_recursive)):
-        ends = []
-        for pose in (a, b):
-            own = pose[bone.name].astype(np.float64)
-            own = np.linalg.inv(pose[bone.parent.name].astype(np.float64)) @ own if bone.parent else own
-            ends.append((own[:3, 3], mathutils.Matrix(own[:3, :3]).to_quaternion(), np.linalg.norm(own[:3, :3], axis=0)))
-        (t0, q0, size), (t1, q1, _) = ends
-        local = np.eye(4)
-        local[:3, :3] = np.array(q0.slerp(q1, 0.5).normalized().to_matrix()) * size
-        local[:3, 3] = 0.5 * (t0 + t1)
-        out[bone.name] = out[bone.parent.name] @ local if bone.parent else local
-    return out
 
 
 @pytest.mark.parametrize(

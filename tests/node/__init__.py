@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 HERE = Path(__file__).resolve().parent
 
 
@@ -19,6 +17,8 @@ def run(script: str, request: object) -> Any:
     """What ``script`` answers to ``request``; a skip with a reason where Node or three.js cannot be had."""
     node, why = _ready()
     if why:
+        import pytest
+
         pytest.skip(why)
     done = subprocess.run(
         [node, str(HERE / script)], input=json.dumps(request), capture_output=True, text=True, timeout=120, encoding="utf-8"
