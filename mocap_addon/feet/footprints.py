@@ -175,8 +175,8 @@ def _cut(start: int, end: int, parts: int, heading: Array, point: Array, free: i
         return [(start, end)]
     way = np.abs(np.diff(heading[start:end])) + np.sqrt((np.diff(point[start:end, :2], axis=0) ** 2).sum(axis=1)) / 0.2
     done = np.concatenate([[0.0], np.cumsum(way)])
-    wanted = done[-1] * np.arange(1, parts, dtype=np.float64) / parts
-    edges = [start, *(int(np.searchsorted(done, cut)) + start for cut in wanted.tolist()), end]
+    total = float(done[-1])
+    edges = [start, *(int(np.searchsorted(done, total * k / parts)) + start for k in range(1, parts)), end]
     out: list[tuple[int, int]] = []
     for i in range(parts):
         a = edges[i] + (free // 2 if i else 0)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Feet on the ground: the metrics M1 to M13 on made-up scenes and real takes, and the speed of planting 10,000 frames.
 
-The scenes' figures are the worst of each group and are worked out from the new take's own joints and the exact ground (tests/feet/measure.py).
+The scenes' figures are the worst of each group, worked out from the new take's own joints and the exact ground (tests/feet/measure.py).
 ``scripts/bench feet --report`` prints every scene with every limit as well. Jerks are compared after the same 6 Hz low pass without delay.
 """
 
@@ -24,9 +24,9 @@ from mocap_addon.feet.plan import plan_feet  # noqa: E402
 from mocap_addon.feet.result import Gates  # noqa: E402
 from mocap_addon.feet.settings import FeetSettings  # noqa: E402
 from mocap_addon.motion import quat  # noqa: E402
+from tests.feet import measure as metrics  # noqa: E402
 from tests.feet import scenes, walker  # noqa: E402
 from tests.feet.limits import Row, rows  # noqa: E402
-from tests.feet import measure as metrics  # noqa: E402
 
 HILL = HeightField(lambda x, y: 0.12 * np.sin(1.3 * x + 0.3) + 0.1 * np.cos(1.1 * y))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The metrics M1 to M10, worked out from forward kinematics of the new take, the body's measures and the exact ground: none of the product's."""
+"""The metrics M1 to M10, from forward kinematics of the new take, the body's measures and the exact ground: none of the product's own."""
 
 from __future__ import annotations
 
@@ -144,14 +144,29 @@ def measure(
     rest = source.skeleton.rest_global_positions
     exact = np.linalg.norm(rest[[3, 4, 5, 7, 8, 9]] - rest[[2, 3, 4, 6, 7, 8]], axis=1)
     fps = 1.0 / dt
+    before = carry(old, t) if carry else old
+    near_edge = round(2 / 30 / dt)
+    scores = [f1(result.contacts[:, i, k], parts[:, i, k], near_edge) for i in range(2) for k in range(2)]
+    heights = [take.global_positions[:, 0, 2] for take in (new, source)]
     return Measures(
-        _fsr(inside, over, dt, parts[:, :, 1]), _fsr(carry(old, t) if carry else old, over_old, dt, parts[:, :, 1]), drift * 1e3, speed * 100, skate * 100, skate_old * 100,
-        float(np.where(held[..., None], deep, 0).max() * 1e3), float(np.where(clear_swing[..., None], deep, 0).max() * 1e3), float(gaps.max() * 1e3),
-        float(np.mean([f1(result.contacts[:, i, k], parts[:, i, k], round(2 / 30 / dt)) for i in range(2) for k in range(2)])),
-        float(tilt), float(np.percentile(dd, 99)), float(1.5 * np.percentile(dd_old, 99) + 1.0), int((fwd < -0.005).sum()),
-        jerk(new.global_positions[:, 0, 2], fps) / max(jerk(source.global_positions[:, 0, 2], fps), 1e-9),
-        float(np.maximum(legs - (shape.thigh + shape.shin), 0).max() * 1e3), float(np.abs(lengths - exact).max() * 1e3),
-    )  # fmt: skip
+        M1=_fsr(inside, over, dt, parts[:, :, 1]),
+        M1_source=_fsr(before, over_old, dt, parts[:, :, 1]),
+        M2_drift=drift * 1e3,
+        M2_speed=speed * 100,
+        M3=skate * 100,
+        M3_source=skate_old * 100,
+        M4_contact=float(np.where(held[..., None], deep, 0).max() * 1e3),
+        M4_swing=float(np.where(clear_swing[..., None], deep, 0).max() * 1e3),
+        M5=float(gaps.max() * 1e3),
+        M6=float(np.mean(scores)),
+        M7=float(tilt),
+        M8_p99=float(np.percentile(dd, 99)),
+        M8_limit=float(1.5 * np.percentile(dd_old, 99) + 1.0),
+        M8_flips=int((fwd < -0.005).sum()),
+        M9=jerk(heights[0], fps) / max(jerk(heights[1], fps), 1e-9),
+        M9_reach=float(np.maximum(legs - (shape.thigh + shape.shin), 0).max() * 1e3),
+        M10=float(np.abs(lengths - exact).max() * 1e3),
+    )
 
 
 def _drift(soles, parts, solid, dt):

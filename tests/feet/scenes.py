@@ -32,7 +32,10 @@ def wandering(t):
     return np.column_stack([0.03 * np.sin(2.5 * t), 0.05 * np.sin(2.0 * t), 0.0 * t])
 
 
-def plain(fps=60.0, shape=Shape(), rolls=None, count=8, **more) -> Walk:
+BODY = Shape()
+
+
+def plain(fps=60.0, shape=BODY, rolls=None, count=8, **more) -> Walk:
     steps, last = straight(count, shape=shape)
     return walk(steps, last, fps=fps, shape=shape, rolls=rolls, **more)
 

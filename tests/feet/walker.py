@@ -133,8 +133,7 @@ def straight(count: int, length: float = 0.6, period: float = 0.5, shape: Shape 
         strike, flat = begun[side]
         steps.append(Step(side, (p[0], p[1], 0.0), heading, strike, flat, off - 0.18 if k < count else off - 0.1, off))
         if k < count:
-            whole = k in (0, count - 1)
-            place[side] = place[1 - side] + (length if not (whole and k == 0) else length)
+            place[side] = place[1 - side] + length
             if k == count - 1:
                 place[side] = place[1 - side]
             swing = 0.8 * period
@@ -307,7 +306,7 @@ def _down(direction, left):
 
 
 def sliding(walk: Walk, drift, noise: float = 0.0, seed: int = 1) -> Walk:
-    """The same body carried along by ``drift(times) -> (F, 3)``: its feet slide; ``noise``: metres (root mean square) of white shaking as well."""
+    """The same body carried along by ``drift(times) -> (F, 3)``: its feet slide; ``noise``: metres (r.m.s.) of shaking as well."""
     shift = drift(walk.take.times)
     if noise:
         rng = np.random.default_rng(seed)
