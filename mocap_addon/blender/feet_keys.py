@@ -44,7 +44,7 @@ def rewrite(bag: compat.Bag, frames: Array, channels: Sequence[Channels], span: 
         for channel in part:
             for i, key in enumerate(channel.keys):
                 _into(found[key], frames, channel.values[:, i], span)
-    for curve in bag.fcurves:
+    for curve in list(bag.fcurves):
         if curve.group is not None and curve.group.mute and (curve.data_path, curve.array_index) in mine:
             curve.group = None  # a muted group would keep it from playing
     return sum(len(channel.keys) for channel in channels)

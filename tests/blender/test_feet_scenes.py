@@ -14,6 +14,8 @@ import bpy
 import numpy as np
 import pytest
 
+pytest.importorskip("scipy", reason="the measures of the feet room need SciPy")
+
 from mocap_addon.blender import actions, armature, compat, feet
 from mocap_addon.blender.feet_recipe import FeetOptions, GroundChoice
 from mocap_addon.feet.ground import Box, Boxes, Plane, Union
