@@ -44,10 +44,18 @@ def rewrite(bag: compat.Bag, frames: Array, channels: Sequence[Channels], span: 
         for channel in part:
             for i, key in enumerate(channel.keys):
                 _into(found[key], frames, channel.values[:, i], span)
-    for curve in list(bag.fcurves):
-        if curve.group is not None and curve.group.mute and (curve.data_path, curve.array_index) in mine:
-            curve.group = None  # a muted group would keep it from playing
+    _unmute_groups(bag, mine)
     return sum(len(channel.keys) for channel in channels)
+
+
+def _unmute_groups(bag: compat.Bag, mine: set[tuple[str, int]]) -> None:
+    """A muted group would keep its new curves from playing; its other curves are muted one by one instead."""
+    for group in bag.groups:
+        members = list(group.channels) if group.mute else []
+        if any((curve.data_path, curve.array_index) in mine for curve in members):
+            group.mute = False
+            for curve in members:
+                curve.mute = (curve.data_path, curve.array_index) not in mine
 
 
 def _plain(curve: bpy.types.FCurve) -> bool:
