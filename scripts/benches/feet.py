@@ -41,7 +41,18 @@ def measure() -> list[Figure]:
                 if row.name not in worst or _room(row) < _room(worst[row.name]):
                     worst[row.name] = row
         figures += [Figure(f"{group}: {r.name}", r.value, r.unit, r.limit, "lower" if r.lower else "higher") for r in worst.values()]
-    return figures + _between_bakes() + _speed()
+    return figures + _between_bakes() + _speed() + _in_blender()
+
+
+def _in_blender() -> list[Figure]:
+    """Whole bakes, where there is a Blender (feet_blender.py)."""
+    try:
+        import bpy  # noqa: F401
+    except ImportError:
+        return []
+    from benches import feet_blender
+
+    return feet_blender.measure()
 
 
 def rows_of(scene: scenes.Scene) -> list[Row]:
