@@ -71,6 +71,7 @@ def retarget_all(
             with _naming("" if alone else take.name):
                 result = job.retarget_onto(obj, take, table=table, options=options, character=character)
             out.append(Retargeted(take.name, result.action, result.table, result.notes, result.timing))
+            del take, result  # let go of before the next one is read
             if progress is not None and progress(len(out)) is False:
                 raise MocapError(f'Putting takes onto "{obj.name}" was cancelled.')
         if not out:
