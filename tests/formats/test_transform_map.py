@@ -124,7 +124,8 @@ def test_the_bounds_hold_every_bone(tmp_path):
     tree, joints = character()
     clip = made_up(tree, joints, "walk", 25, 1)
     made = transform_map.bake(tree, [clip], joints)
-    every = np.array([[worlds_of(tree, clip, f / 30)[n][:3, 3] for n in made.nodes] for f in range(25)])
+    frames = [worlds_of(tree, clip, f / 30) for f in range(25)]
+    every = np.array([[worlds[n][:3, 3] for n in made.nodes] for worlds in frames])
     np.testing.assert_allclose(made.bounds, [every.min(axis=(0, 1)), every.max(axis=(0, 1))], atol=1e-9)
 
 
