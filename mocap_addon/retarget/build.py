@@ -15,7 +15,7 @@ from ..motion.skeleton import Skeleton
 from ..rig.matcher import match
 from ..rig.roles import CHAIN_ROLES, FINGERS, HELPER, ROLES, SIDES, RoleMap
 from ..rig.table import CorrectionTable, Row
-from ..rig.twist import LIMB_NEXT, UPPER, links_between, shares
+from ..rig.twist import LIMB_NEXT, UPPER, shares
 from .align import Body, align
 from .chains import beyond, match_chain
 from .frames import Pose, rest_pose, snapped_heading, to_character
@@ -265,7 +265,7 @@ def _twist_rows(rows: list[Row], target: Skeleton, target_roles: RoleMap) -> lis
         if limb is None or tip is None or any(target.names[joint] in moved for joint in found):
             continue
         start, end = target.index(limb.target), target.index(tip.target)
-        if not target.is_below(end, start) or any(joint in links_between(target, start, end) for joint in found):
+        if not target.is_below(end, start):
             continue
         giver = limb if part in UPPER else tip
         share = shares(target, role, start, end, found)

@@ -208,9 +208,9 @@ def _stacked(steps: Sequence[_Steps]) -> _Steps:
 # --- the roll ---
 
 
-def _halves(q: Array, axes: Array) -> tuple[Array, Array]:
+def _halves(q: Array, axes: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Half the twist of ``q (F, m, 4)`` about unit ``axes``, up to half turns; and where there is hardly one. ``(F, m)`` each."""
-    along = np.einsum("...i,...i->...", q[..., 1:], np.broadcast_to(axes, (*q.shape[:-1], 3)))
+    along = np.sum(q[..., 1:] * axes, axis=-1)
     return np.arctan2(along, q[..., 0]), along**2 + q[..., 0] ** 2 < _SWUNG
 
 

@@ -145,7 +145,8 @@ class MocapRow(bpy.types.PropertyGroup):
     rule: EnumProperty(name="How", items=RULES, default="copy", override=OVERRIDABLE)
     blend: FloatProperty(
         name="Share",
-        description="How much of the second bone goes into the mix. Of a twist bone: how much of the limb's roll it shares; at 0 it gets no keys",
+        description="How much of the second bone goes into the mix. Of a twist bone: how much of the limb's roll it shares; "
+        "at 0 it gets no keys",
         min=0.0,
         max=1.0,
         subtype="FACTOR",

@@ -58,13 +58,13 @@ def test_each_twist_bone_has_its_share_of_the_roll(seed: int | None) -> None:
 
 def test_the_roll_goes_on_through_half_a_turn() -> None:
     """A hand that turns over by more than 180 degrees: no twist bone jumps from one side to the other."""
-    table, motion, take = carried(performance(140, hand=215.0), mannequin())
+    table, motion, take = carried(performance(80, hand=215.0), mannequin())
     assert max(map(abs, roll(take, "hand_l", "lowerarm_l", "lowerarm_l", "hand_l"))) > 200.0
     check_shares(take, {row.target: row for row in table.rows})
     for name in BESIDE:
         k = motion.bones.index(take.skeleton.index(f"{name}_l"))
         steps = [(b * a.inv()).magnitude() for a, b in zip(r(motion.rotations[:-1, k]), r(motion.rotations[1:, k]), strict=True)]
-        assert max(steps) < np.radians(9.0), name
+        assert max(steps) < np.radians(15.0), name
         assert (np.einsum("fi,fi->f", motion.rotations[1:, k], motion.rotations[:-1, k]) > 0.0).all()
 
 
@@ -234,3 +234,93 @@ def test_a_table_without_twist_rows_is_read_and_used_as_before() -> None:
     table = build_table(skeleton, roles, skeleton, roles)
     assert loads(dumps(table)) == table or all(row.rule != "twist" for row in loads(dumps(table)).rows)
     assert "twist" not in {row.rule for row in table.rows}
+
+
+# --- links in the limb ---
+
+
+LIMBS = {"upperarm": ("clavicle", "lowerarm"), "lowerarm": (None, "hand"), "thigh": ("pelvis", "calf"), "calf": (None, "foot")}
+
+
+def split(counts: dict[str, tuple[float, ...]], seed: int = 5) -> Skeleton:
+    """The mannequin with links in its limbs, at shares of the way."""
+    plain = mannequin(twists=False)
+    names, parents = list(plain.names), [None if p < 0 else plain.names[p] for p in plain.parents.tolist()]
+    place = dict(zip(names, plain.rest_global_positions, strict=True))
+    frame = dict(zip(names, r(plain.rest_global_rotations), strict=True))
+    above = dict(zip(names, parents, strict=True))
+    for limb, shares in counts.items():
+        for side in SIDES:
+            start, end = f"{limb}_{side}", f"{LIMBS[limb][1]}_{side}"
+            on = start
+            for k, share in enumerate(shares):
+                name = f"{limb}_twist_{k + 1:02d}_{side}"
+                place[name] = plain.rest_global_positions[names.index(start)] * (1.0 - share) + share * place[end]
+                frame[name] = r(q(_about(np.array([1.0, 0.2, -0.4]) / np.sqrt(1.2), 40.0 * seed + 25.0 * k)))[0] * frame[start]
+                above[name], above[end], on = on, name, name
+    order: list[str] = []
+    while len(order) < len(above):
+        order += [n for n in above if n not in order and (above[n] is None or above[n] in order)]
+    local_t, local_r = [], []
+    for name in order:
+        up = above[name]
+        local_r.append(q(frame[name] if up is None else frame[up].inv() * frame[name]))
+        local_t.append(place[name] if up is None else frame[up].inv().apply(place[name] - place[up]))
+    return Skeleton(
+        tuple(order), np.array([-1 if above[n] is None else order.index(above[n]) for n in order]), np.array(local_t), np.array(local_r)
+    )
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"upperarm": (0.4,), "lowerarm": (0.55,), "thigh": (0.5,), "calf": (0.3,)},
+        {"upperarm": (0.25, 0.6), "lowerarm": (0.3, 0.8), "thigh": (0.2, 0.7)},
+    ],
+)
+def test_links_in_a_limb_share_its_roll_and_every_joint_stays(counts) -> None:
+    skeleton = split(counts)
+    table, _motion, take = carried(performance(), skeleton)
+    _t, _m, stiff = carried(performance(), skeleton, change=without_twists)
+    assert len([row for row in table.rows if row.rule == "twist"]) == 2 * sum(map(len, counts.values()))
+    links = {f"{limb}_twist_{k + 1:02d}_{side}" for limb, shares in counts.items() for k in range(len(shares)) for side in SIDES}
+    first = {f"{limb}_{side}" for limb in counts if LIMBS[limb][0] is not None for side in SIDES}
+    assert np.abs(take.global_positions - stiff.global_positions).max() < 1e-6
+    for name in set(skeleton.names) - links - first:  # hands, feet, forearms and all else turn as ever
+        turns = zip(away(take, name), away(stiff, name), strict=True)
+        assert max((a.inv() * b).magnitude() for a, b in turns) < 1e-6, name
+    for limb, shares in counts.items():
+        above, end = LIMBS[limb]
+        for side in SIDES:
+            a, b = f"{limb}_{side}", f"{end}_{side}"
+            axis = line(skeleton, a, b)
+            holds = above if above in (None, "pelvis") else f"{above}_{side}"
+            whole = roll(stiff, b, a, a, b) if holds is None else roll(stiff, a, holds, a, b)
+            names = [a, *(f"{limb}_twist_{k + 1:02d}_{side}" for k in range(len(shares)))]
+            edges = [0.0, *shares, 1.0]
+            for k, name in enumerate(names):
+                share = edges[k] if holds is None else edges[k + 1] - 1.0  # against the limb as a whole
+                for total, still, own in zip(whole, away(stiff, a), away(take, name), strict=True):
+                    angle, swing = twist(still.inv() * own, axis)
+                    assert swing < 1e-4 and (angle - share * total + 180.0) % 360.0 - 180.0 == pytest.approx(0.0, abs=2e-3), (name, share)
+    assert max(abs(x) for x in roll(stiff, "hand_l", "lowerarm_l", "lowerarm_l", "hand_l")) > 100.0
+
+
+def test_a_limb_with_links_of_its_own_has_no_others() -> None:
+    skeleton = with_joints(split({"lowerarm": (0.5,)}), {"lowerarm_twist_09_l": ("lowerarm_l", "hand_l", 0.8)})
+    assert {skeleton.names[j] for j in match(skeleton).twists} == {"lowerarm_twist_01_l", "lowerarm_twist_01_r"}
+
+
+def test_shares_that_come_to_more_than_all_are_brought_down_to_all() -> None:
+    skeleton = split({"lowerarm": (0.3, 0.8)})
+
+    def edited(table: CorrectionTable) -> CorrectionTable:
+        return table.with_row(replace(table.row("lowerarm_twist_01_l"), blend=0.8)).with_row(
+            replace(table.row("lowerarm_twist_02_l"), blend=0.8)
+        )
+
+    _table, _motion, take = carried(performance(), skeleton, change=edited)
+    whole, axis = roll(take, "hand_l", "lowerarm_l", "lowerarm_l", "hand_l"), line(skeleton, "lowerarm_l", "hand_l")
+    for name, share in (("lowerarm_twist_01_l", 0.5), ("lowerarm_twist_02_l", 1.0)):
+        for total, limb, own in zip(whole, away(take, "lowerarm_l"), away(take, name), strict=True):
+            assert (twist(limb.inv() * own, axis)[0] - share * total + 180.0) % 360.0 - 180.0 == pytest.approx(0.0, abs=1e-4)

@@ -72,7 +72,7 @@ def mannequin(seed: int | None = 7, *, twists: bool = True) -> Skeleton:
     return with_joints(skeleton, {f"{n}_{s}": (f"{a}_{s}", f"{b}_{s}", u) for s in sides for n, (a, b, u) in BESIDE.items()})
 
 
-def performance(frames: int = 90, *, hand: float = 130.0, arm: float = 110.0) -> Take:
+def performance(frames: int = 45, *, hand: float = 130.0, arm: float = 110.0) -> Take:
     """Arms and legs that swing and roll: hands (and feet) about the forearm (shin), upper arms and thighs about themselves, degrees."""
     skeleton, _ = body()
     t = np.linspace(0.0, 1.0, frames)

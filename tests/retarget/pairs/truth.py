@@ -8,7 +8,9 @@ A target's joint that has its own link in the source has the target's own versio
   of the two source links whose middles (by length along the chain) lie round their own; turns are counted from each body's own rest, which
   shows only where fingers of other counts are curled at rest;
 * a limb bone that the source splits takes the chord, above elbow and knee with the last link's twist (the hinge hangs on it), below them
-  with the first's (the hinge turns it); one that the target splits turns at its first link.
+  with the first's (the hinge turns it); one that the target splits turns at its first link;
+* but where the second link is a twist bone the roll about the limb, counted from the target's rest, is shared along it: of an upper arm or
+  thigh the first link has only as much as it is long, of a forearm or shin the second has as much of what hand or foot roll.
 
 Turns are away from the T-pose, ``(F, J, 3, 3)``, so that the target's global rotations are ``turns @ frames``.
 """
@@ -21,8 +23,8 @@ from itertools import pairwise
 import numpy as np
 
 from .links import LIMBS
-from .master import FINGERS
-from .matrices import between, smallest
+from .master import FINGERS, SIDES
+from .matrices import about, between, smallest, unit
 from .standard import Body
 
 OWN, CHAIN, STATIC = "own", "chain", "static"
@@ -52,7 +54,59 @@ def expected(source: Body, target: Body) -> Truth:
                 turns[:, j] = turn
         elif p >= 0:  # at rest to its parent
             turns[:, j] = turns[:, p] @ target.rest[p].T @ target.rest[j]
+    for role, follows in ((side + part, side + tip) for side in SIDES for part, tip in LIMBS.items()):
+        own, tip = (target.roles.get(r, (-1,))[0] for r in (role, follows))
+        if own in given and tip in given:
+            _share(role, own, tip, source, target, turns, rules)
     return Truth(turns, target.forward(turns), tuple(rules))
+
+
+def _share(role: str, own: int, tip: int, source: Body, target: Body, turns: np.ndarray, rules: list[str]) -> None:
+    """The roll of a limb that the target splits into a bone and a twist bone, frame by frame."""
+    aims = target.way(own, tip)
+    alike = [target.links[j].name for j in aims] == [
+        source.links[s].name for s in source.way(source.roles[role][0], source.roles[_tip_of(role)][0])
+    ]
+    last = target.links[aims[-1]]
+    if alike or last.name in NO_TWIST or not (last.key.endswith("/2") or last.name in TWIST):
+        return
+    second, (start, middle, end) = aims[-1], (target.places[j] for j in (own, aims[-1], tip))
+    first = float(np.linalg.norm(middle - start) / np.linalg.norm(end - start))
+    axis = target.rest[own] @ unit(end - start)
+    upper = "Upper" in role
+    holds, turned = (target.parents[own], own) if upper else (own, tip)
+    angles, clear = [], []
+    for frame in turns:
+        a, b = frame[holds] @ target.rest[holds].T, frame[turned] @ target.rest[turned].T
+        between_them = a.T @ b
+        swing = smallest(axis, between_them @ axis)
+        around = swing.T @ between_them
+        across = unit(np.cross(axis, [0.3, 0.5, 0.7]))
+        angle = np.degrees(np.arctan2(axis @ np.cross(across, around @ across), across @ around @ across))
+        clear.append(axis @ between_them @ axis > np.cos(np.radians(150.0)))
+        angles.append(angle)
+    assert all(clear), "the master swings a limb so far that its roll means nothing"
+    angles = np.degrees(np.unwrap(np.radians(angles)))
+    angles = angles - 360.0 * np.rint(np.median(angles) / 360.0)
+    for f, angle in enumerate(angles):
+        whole = turns[f, own] @ target.rest[own].T
+        if upper:
+            turns[f, own] = whole @ about(axis, -(1.0 - first) * angle) @ target.rest[own]
+        else:
+            turns[f, second] = whole @ about(axis, first * angle) @ target.rest[second]
+    rules[own if upper else second] = CHAIN
+
+
+NO_TWIST = frozenset({"lwrist", "rwrist"})
+"""Second links that are joints of their own."""
+
+TWIST = frozenset({"左腕捩", "右腕捩"})
+"""Helpers that are twist bones."""
+
+
+def _tip_of(role: str) -> str:
+    part = role.removeprefix("left").removeprefix("right")
+    return role[: -len(part)] + LIMBS[part]
 
 
 def _role(role: str, joints: tuple[int, ...], source: Body, target: Body) -> dict[int, np.ndarray | None]:
