@@ -21,13 +21,13 @@ from .. import rig
 from ..formats import gltf_morph_meshes, gltf_nodes, node_clip, node_pose
 from ..formats.gltf_morph_meshes import MorphMesh
 from ..formats.gltf_nodes import NodeTree
-from ..formats.node_clip import MorphCurve, NodeClip, ScalarCurve
+from ..formats.node_clip import NodeClip
 from ..formats.node_metric import Body
-from ..motion import quat, timecode
+from ..motion import quat
 from ..motion.errors import FileError
 from ..motion.take import Take
 from ..retarget.motion import PoseMotion
-from . import armature, clips, curves, morph_keys, playing, scenes, sources
+from . import armature, clip_extras, clips, curves, playing, scenes, sources
 from .armature import Target
 from .playing import Playing
 
@@ -38,7 +38,6 @@ _TURNS, _MOVES = 1e-6, 1e-6
 """Difference of quaternions, metres: what changes less stands still."""
 _EVALUATED = 10.0
 """So many times more is rounding where Blender itself evaluated the pose, in single precision matrices."""
-_KEY_BLOCK = 'key_blocks["'
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +125,7 @@ def stage(
         data = gltf_nodes.read_json(character)
         tree = gltf_nodes.tree(data, Path(character))
     nodes = node_pose.match(tree, target.skeleton, obj.name)
-    morphs = tuple(gltf_morph_meshes.morph_meshes(data)) if data else tuple(_own_meshes(obj))
+    morphs = tuple(gltf_morph_meshes.morph_meshes(data)) if data else tuple(clip_extras.own_meshes(obj))
     return Stage(obj, target, tree, nodes, Path(character) if character is not None else None, morphs)
 
 
@@ -194,8 +193,8 @@ def of_action(
         clip,
         name=name or chosen.name,
         path=way,
-        morphs=_morphs(on, chosen, frames),
-        scalars=_scalars(chosen, frames),
+        morphs=clip_extras.morphs(on, chosen, frames),
+        scalars=clip_extras.scalars(chosen, frames),
         user_data={"bones": on.renamed} if on.renamed else {},
     )
     facts = {"frames": len(frames), "evaluated": take.facts.get("evaluated"), "frame_start": float(frames[0])}
@@ -217,7 +216,7 @@ def of_motion(on: Stage, motion: PoseMotion, *, name: str | None = None, bones: 
     if carrier is None and clips._object_moves(motion):
         turning, moving = turning | set(skeleton.roots), moving | set(skeleton.roots)
     clip = _built(on, take, turning, moving, scales, carrier, bones)
-    morphs, scalars = _divided(on, motion.curves)
+    morphs, scalars = clip_extras.divided(on, motion.curves)
     data = {"bones": on.renamed} if on.renamed else {}
     clip = replace(clip, name=name or motion.name, rate=motion.rate, morphs=morphs, scalars=scalars, user_data=data)
     return Made(clip, replace(motion.carried(take) if carrier is not None else take, name=clip.name), tuple(notes))
@@ -338,92 +337,10 @@ def _missing(on: Stage, keyed: set[int]) -> list[str]:
     return [f"These bones are not in {on.place} and move nothing there by themselves: {clips._listed(missing)}."] if missing else []
 
 
-# --- morph targets and other numbers -------------------------------------------------------------------------------------------------
-
-
-def _own_meshes(obj: bpy.types.Object) -> list[MorphMesh]:
-    """What Blender's exporter will write of the meshes on this armature, by name; nodes are not known before it has."""
-    out: list[MorphMesh] = []
-    for mesh in _meshes(obj):
-        blocks = mesh.data.shape_keys.key_blocks
-        targets = tuple(b.name for b in blocks if b != b.relative_key and not b.mute)
-        if targets and len(mesh.data.materials) < 2:
-            out.append(MorphMesh(-1, mesh.name, targets, (gltf_nodes.sanitize(mesh.name),)))
-    return out
-
-
-def _meshes(obj: bpy.types.Object) -> list[bpy.types.Object]:
-    """Meshes with shape keys that hang on the armature."""
-    return [
-        one
-        for one in obj.children_recursive
-        if one.type == "MESH" and one.data.shape_keys is not None and len(one.data.shape_keys.key_blocks) > 1
-    ]
-
-
-def _morphs(on: Stage, chosen: Playing, frames: Array) -> tuple[MorphCurve, ...]:
-    out: list[MorphCurve] = []
-    for mesh in _meshes(on.obj):
-        found = _shape_curves(mesh.data.shape_keys, chosen)
-        if found:
-            values = {name: curves.evaluate(curve, frames) for name, curve in found.items()}
-            out += _on_mesh(on, values, mesh.name)
-    return tuple(out)
-
-
-def _shape_curves(keys: bpy.types.Key, chosen: Playing) -> dict[str, bpy.types.FCurve]:
-    """The shape keys' f-curves that go with an action, by the keys' names."""
-    out: dict[str, bpy.types.FCurve] = {}
-    for curve in morph_keys.curves_beside(keys, chosen.action, assigned=chosen.assigned):
-        if curve.data_path.startswith(_KEY_BLOCK) and curve.data_path.endswith('"].value') and curves.is_playing(curve):
-            out[bpy.utils.unescape_identifier(curve.data_path[len(_KEY_BLOCK) : -len('"].value')])] = curve
-    return out
-
-
 def with_extras(on: Stage, made: Made, chosen: Playing, frames: Array) -> Made:
     """The clip of a retarget with the morph targets and numbers that its action holds at its frames."""
     if len(frames) != len(made.clip.times):
         return made
-    return replace(made, clip=replace(made.clip, morphs=_morphs(on, chosen, frames), scalars=_scalars(chosen, frames)))
-
-
-def _on_mesh(on: Stage, values: Mapping[str, Array], mesh: str | None) -> list[MorphCurve]:
-    out: list[MorphCurve] = []
-    for one in on.morphs:
-        if mesh is not None and one.name not in (mesh, node_pose.without_number(mesh)):
-            continue
-        for name, curve in values.items():
-            if name in one.targets:
-                out += [MorphCurve(one.node, part, name, one.targets.index(name), curve) for part in one.objects]
-    return out
-
-
-def _scalars(chosen: Playing, frames: Array) -> tuple[ScalarCurve, ...]:
-    """Custom properties of the armature that the action moves: time code, contacts, gates."""
-    out: list[ScalarCurve] = []
-    for curve in chosen.curves:
-        path = curve.data_path
-        if path.startswith('["') and path.endswith('"]'):
-            out.append(_scalar(bpy.utils.unescape_identifier(path[2:-2]), curves.evaluate(curve, frames)))
-    return tuple(out)
-
-
-def _scalar(name: str, values: Array) -> ScalarCurve:
-    """Whole numbers and time code hold until the next; others go on evenly."""
-    whole = np.round(values)
-    if name.startswith(timecode.PREFIX):
-        return ScalarCurve(name, np.asarray(values), True)
-    discrete = bool(np.abs(values - whole).max(initial=0.0) < 1e-4)
-    return ScalarCurve(name, whole if discrete else np.asarray(values), discrete)
-
-
-def _divided(on: Stage, found: Mapping[str, Array]) -> tuple[tuple[MorphCurve, ...], tuple[ScalarCurve, ...]]:
-    """A retarget's curves: those that are called like a morph target move it, the others are numbers."""
-    morphs: list[MorphCurve] = []
-    scalars: list[ScalarCurve] = []
-    for name, values in found.items():
-        own = _on_mesh(on, {name: values}, None)
-        morphs += own
-        if not own:
-            scalars.append(_scalar(name, values))
-    return tuple(morphs), tuple(scalars)
+    return replace(
+        made, clip=replace(made.clip, morphs=clip_extras.morphs(on, chosen, frames), scalars=clip_extras.scalars(chosen, frames))
+    )
