@@ -11,6 +11,7 @@ class Helper:
     """A link without motion of its own: ``name`` hangs on ``above``, and ``below`` hang on it.
 
     ``share`` says how far it stands on the way to the first of them (0: a link of no length), ``aside`` how many metres off that way.
+    ``twist``: it is a leaf on the way to that joint and shares the limb's roll.
     """
 
     name: str
@@ -18,6 +19,7 @@ class Helper:
     below: tuple[str, ...] = ()
     share: float = 0.0
     aside: float = 0.0
+    twist: str = ""
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ class Link:
     share: float = 1.0  # of the master's turn, away from the master's parent
     twist: float = 1.0  # of the master's twist
     rest: str | None = None  # whose rest turn it has; None: its parent's
+    leaf_of: tuple[str, str, float] | None = None  # a twist bone beside a limb: its bone, the joint at its end, where between them
 
     @property
     def motion(self) -> tuple[str, float, float] | None:
@@ -118,10 +119,13 @@ def _insert(links: dict[str, Link], names: _Names, helper: Helper, side: str) ->
     place = links[above].place
     if keys:
         place = place + helper.share * (links[keys[0]].place - place)
+    toward = helper.twist.replace("left", side) if side else helper.twist
+    if toward:
+        place = place + helper.share * (links[toward].place - place)
     place = place + helper.aside * np.array([0.3, -0.8, 0.5])
     for k in keys:
         links[k] = replace(links[k], above=key)
-    links[key] = Link(key, "", names.other(helper.name, side), above, place)
+    links[key] = Link(key, "", names.other(helper.name, side), above, place, leaf_of=(above, toward, helper.share) if toward else None)
 
 
 class _Names:

@@ -31,7 +31,12 @@ STANDARDS: tuple[Standard, ...] = (
         feet=6.0,
         axis="X",
         unit=0.01,
-        helpers=(Helper("lowerarm_twist_01_l", "leftLowerArm", share=0.0, aside=0.05),),
+        helpers=(
+            Helper("lowerarm_twist_01_l", "leftLowerArm", share=0.0, aside=0.05),  # off the limb: no twist bone
+            Helper("lowerarm_twist_02_l", "leftLowerArm", share=0.6, twist="leftHand"),
+            Helper("upperarm_twist_01_l", "leftUpperArm", share=0.2, twist="leftLowerArm"),
+            Helper("calf_twist_01_l", "leftLowerLeg", share=0.5, twist="leftFoot"),
+        ),
         ends="random",
     ),
     Standard("xsens_mvn", spine=4, axis="rest"),

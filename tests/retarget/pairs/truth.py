@@ -58,6 +58,7 @@ def expected(source: Body, target: Body) -> Truth:
         own, tip = (target.roles.get(r, (-1,))[0] for r in (role, follows))
         if own in given and tip in given:
             _share(role, own, tip, source, target, turns, rules)
+    _leaves(source, target, turns, rules)
     return Truth(turns, target.forward(turns), tuple(rules))
 
 
@@ -72,22 +73,8 @@ def _share(role: str, own: int, tip: int, source: Body, target: Body, turns: np.
         return
     second, (start, middle, end) = aims[-1], (target.places[j] for j in (own, aims[-1], tip))
     first = float(np.linalg.norm(middle - start) / np.linalg.norm(end - start))
-    axis = target.rest[own] @ unit(end - start)
     upper = "Upper" in role
-    holds, turned = (target.parents[own], own) if upper else (own, tip)
-    angles, clear = [], []
-    for frame in turns:
-        a, b = frame[holds] @ target.rest[holds].T, frame[turned] @ target.rest[turned].T
-        between_them = a.T @ b
-        swing = smallest(axis, between_them @ axis)
-        around = swing.T @ between_them
-        across = unit(np.cross(axis, [0.3, 0.5, 0.7]))
-        angle = np.degrees(np.arctan2(axis @ np.cross(across, around @ across), across @ around @ across))
-        clear.append(axis @ between_them @ axis > np.cos(np.radians(150.0)))
-        angles.append(angle)
-    assert all(clear), "the master swings a limb so far that its roll means nothing"
-    angles = np.degrees(np.unwrap(np.radians(angles)))
-    angles = angles - 360.0 * np.rint(np.median(angles) / 360.0)
+    axis, angles = _roll(target, turns, own, tip, upper=upper)
     for f, angle in enumerate(angles):
         whole = turns[f, own] @ target.rest[own].T
         if upper:
@@ -95,6 +82,37 @@ def _share(role: str, own: int, tip: int, source: Body, target: Body, turns: np.
         else:
             turns[f, second] = whole @ about(axis, first * angle) @ target.rest[second]
     rules[own if upper else second] = CHAIN
+
+
+def _leaves(source: Body, target: Body, turns: np.ndarray, rules: list[str]) -> None:
+    """Twist bones beside limbs: of hand's or foot's roll the part that they stand along the limb; of the limb's own the rest taken back."""
+    theirs = {link.name for link in source.links}
+    for j, link in enumerate(target.links):
+        if link.leaf_of is None or link.name in theirs:
+            continue
+        limb, end, share = link.leaf_of
+        own, tip = target.keys.index(limb), target.keys.index(end)
+        upper = "Upper" in limb
+        axis, angles = _roll(target, turns, own, tip, upper=upper)
+        for f, angle in enumerate(angles):
+            turns[f, j] = turns[f, own] @ target.rest[own].T @ about(axis, (share - 1.0 if upper else share) * angle) @ target.rest[j]
+        rules[j] = CHAIN
+
+
+def _roll(target: Body, turns: np.ndarray, own: int, tip: int, *, upper: bool) -> tuple[np.ndarray, np.ndarray]:
+    """A limb's axis at rest, and degrees frame by frame ``(F,)`` that its end (an upper one's own joint) rolls about it."""
+    axis = target.rest[own] @ unit(target.places[tip] - target.places[own])
+    holds, turned = (target.parents[own], own) if upper else (own, tip)
+    angles = []
+    for frame in turns:
+        a, b = frame[holds] @ target.rest[holds].T, frame[turned] @ target.rest[turned].T
+        apart = a.T @ b
+        assert axis @ apart @ axis > np.cos(np.radians(150.0)), "the master swings a limb so far that its roll means nothing"
+        around = smallest(axis, apart @ axis).T @ apart
+        across = unit(np.cross(axis, [0.3, 0.5, 0.7]))
+        angles.append(np.arctan2(axis @ np.cross(across, around @ across), across @ around @ across))
+    out = np.degrees(np.unwrap(angles))
+    return axis, out - 360.0 * np.rint(np.median(out) / 360.0)
 
 
 NO_TWIST = frozenset({"lwrist", "rwrist"})
