@@ -19,7 +19,7 @@ from tests.blender import export_helpers as h
 from tests.blender.export_helpers import LIMIT, act, apart, body, clips_in, halfway, play, shown, tracks_of, write
 from tests.blender.helpers import make_rig
 from tests.node import run
-from tests.paths import SHARED, need
+from tests.paths import ROOT, SHARED, need
 
 SWING = {"hips": (20, 10, 5), "spine": (10, 25, 0), "arm.L": (60, 0, 40), "hand.L": (0, 50, 20), "leg.L": (40, 0, 0), "leg.R": (-40, 0, 0)}
 RATES = {"24": Fraction(24), "29.97": Fraction(30000, 1001), "30": Fraction(30), "60": Fraction(60), "120": Fraction(120)}
@@ -405,3 +405,27 @@ def test_whatever_state_the_character_is_in(tmp_path, state):
     played = play(tmp_path / "Body.glb", [0.0 if state == "one frame" else 3 / 24], clips=tmp_path / "swing.clip.json")
     assert apart(played, expected) < LIMIT
     assert played["duration"] > 0.0
+
+
+@pytest.mark.thorough
+def test_in_chromium_as_in_blender(tmp_path):
+    """A page on the web, with the character's materials and textures: where its bones are, and nothing in the console."""
+    from tests import browser
+    from tests.node import HERE
+
+    seconds = h.set_rate(30)
+    obj = h.skinned("mh_mixamo_names_scale001.glb")
+    result = retarget_onto(obj, formats.read(need(SHARED / "cmu" / "asf_02_03_run_jog.bvh"))[0])
+    write(obj, tmp_path, formats="threejs,glb", bound=LIMIT)
+    frames = [0, 7, 20, 41]
+    poses = shown(obj, [1 + f for f in frames])
+    roots = {"page": ROOT / "tests" / "browser", "three": HERE / "node_modules" / "three", "work": tmp_path}
+    for clips in (f"/work/{result.action.name}.clip.json", None):
+        asked = {"character": "/work/Armature.glb", "clips": clips, "times": [f * seconds for f in frames]}
+        (tmp_path / "request.json").write_text(json.dumps(asked))
+        found = browser.ask("page/clips.html", roots)
+        assert "error" not in found, found
+        assert found["said"] == []
+        for pose, places in zip(poses, found["frames"], strict=True):
+            for name, m in pose.items():
+                assert np.linalg.norm(np.array(places[name]) - h.C @ m[:3, 3]) < 1.1 * LIMIT
