@@ -31,7 +31,7 @@ CHARACTERS = {"metres": "mh_ue_names_apose.glb", "scale001": "mh_mixamo_names_sc
     [("scale001", "29.97")]
     + [pytest.param(c, r, marks=pytest.mark.thorough) for c, r in (("metres", "60"), ("scale001", "120"), ("vrm", "24"), ("metres", "30"))],
 )
-def test_acceptance_1_2_characters_at_any_rate_on_keys_and_between_them(tmp_path, character, rate):
+def test_acceptance_1_2_6_characters_at_any_rate_on_keys_and_between_them(tmp_path, character, rate):
     scenes.set_rate(bpy.context.scene, RATES[rate])
     obj = h.skinned(CHARACTERS[character])
     result = retarget_onto(obj, formats.read(need(SHARED / "cmu" / "asf_02_03_run_jog.bvh"))[0])
