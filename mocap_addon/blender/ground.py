@@ -170,7 +170,7 @@ class SceneGround:
         back = undo[:3, :3] if one.world is not None else undo[met.ray][:, :3, :3]
         normal = np.einsum("...ji,...j->...i", back, met.normal)
         normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-30)[:, None]
-        return Met(met.ray, met.distance / size[met.ray], normal, met.part)
+        return Met(met.ray, met.distance / size[met.ray], normal, met.part, met.place)
 
     def _world(self, obj: bpy.types.Object, frames: Array) -> Array:
         """(F, 4, 4) of an object that moves, at different frames."""
@@ -280,6 +280,14 @@ def _sorted(found: list[tuple[Met, Indices]], origins: Array, directions: Array,
     out = Hits.none(len(origins), limit)
     ray = np.concatenate([met.ray for met, _ in found]) if found else np.zeros(0, dtype=np.int64)
     if not len(ray):
+        return out
+    if len(found) == 1:
+        met, numbers = found[0]
+        distance = met.distance * unit
+        out.distance[met.ray, met.place] = distance
+        out.point[met.ray, met.place] = origins[met.ray] + directions[met.ray] * distance[:, None]
+        out.normal[met.ray, met.place] = met.normal
+        out.object[met.ray, met.place] = numbers
         return out
     distance = np.concatenate([met.distance for met, _ in found]) * unit
     order = np.lexsort((distance, ray))

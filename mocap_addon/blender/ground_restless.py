@@ -63,8 +63,14 @@ class Restless:
         found: list[Met] = []
         for rays in np.split(order, edges) if len(order) else ():
             found += self._at_frame(float(frames[rays[0]]), rays, origins, directions, lengths, limit, enough)
-        empty = Met(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, 3)), np.zeros(0, dtype=np.int64))
-        return Met(*(np.concatenate([getattr(m, name) for m in (empty, *found)]) for name in ("ray", "distance", "normal", "part")))
+        none = np.zeros(0, dtype=np.int64)
+        every = [Met(none, np.zeros(0), np.zeros((0, 3)), none, none), *found]
+        ray, distance, normal, part = (np.concatenate([getattr(m, name) for m in every]) for name in ("ray", "distance", "normal", "part"))
+        order = np.lexsort((distance, ray))
+        ray = ray[order]
+        place = np.arange(len(ray)) - np.searchsorted(ray, ray, side="left")
+        near = order[place < limit]
+        return Met(ray[place < limit], distance[near], normal[near], part[near], place[place < limit])
 
     def _at_frame(
         self, frame: float, rays: Indices, origins: Array, directions: Array, lengths: Array, limit: int, enough: Array | None
@@ -93,7 +99,7 @@ class Restless:
             )
             normal = met.normal @ undo[:3, :3]
             normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-30)[:, None]
-            yield Met(rays[met.ray], met.distance / size[met.ray], normal, np.full(len(met.ray), number, dtype=np.int64))
+            yield Met(rays[met.ray], met.distance / size[met.ray], normal, np.full(len(met.ray), number, dtype=np.int64), met.place)
 
     def _step(self, frame: float) -> bpy.types.Depsgraph:
         layer = self._scene.view_layers[0]

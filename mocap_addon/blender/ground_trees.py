@@ -38,10 +38,11 @@ _CLOSED_AT_MOST = 400_000
 
 @dataclass(frozen=True, eq=False)
 class Triangles:
-    """``vertices (V, 3)`` and ``corners (T, 3)``."""
+    """``vertices (V, 3)``, ``corners (T, 3)``, and the ``normals (P, 3)`` of the faces that the triangles make up."""
 
     vertices: Single
     corners: NDArray[np.int32]
+    normals: Single
 
 
 def triangles(obj: bpy.types.Object) -> Triangles | None:
@@ -55,19 +56,23 @@ def triangles(obj: bpy.types.Object) -> Triangles | None:
         corners = np.empty((len(mesh.loop_triangles), 3), dtype=np.int32)
         mesh.vertices.foreach_get("co", vertices.reshape(-1))
         mesh.loop_triangles.foreach_get("vertices", corners.reshape(-1))
+        normals = np.empty((len(mesh.polygons), 3), dtype=np.float32)
+        mesh.polygons.foreach_get("normal", normals.reshape(-1))
     finally:
         obj.to_mesh_clear()
-    return Triangles(vertices, corners) if len(corners) and np.isfinite(vertices).all() else None
+    return Triangles(vertices, corners, normals) if len(corners) and np.isfinite(vertices).all() else None
 
 
 @dataclass(frozen=True, eq=False)
 class Met:
-    """What rays met. ``ray (H,)`` their numbers, ``distance (H,)`` along them, ``normal (H, 3)`` and ``part (H,)``."""
+    """What rays met. ``ray (H,)`` their numbers, ``distance (H,)`` along them, ``normal (H, 3)``, ``part (H,)``, and the how manieth of its
+    ray each is, ``place (H,)``, from 0."""
 
     ray: Indices
     distance: Array
     normal: Array
     part: Indices
+    place: Indices
 
 
 @dataclass(eq=False)
@@ -82,7 +87,7 @@ class Solid:
     low, high : (3,) arrays
         Its bounds.
     surface : Triangles
-        Relative to ``origin``.
+        Relative to ``origin``; its normals are of what the tree counts in, triangles or faces.
     starts : (P,) int array
         The first triangle of each part.
     """
@@ -118,28 +123,30 @@ class Solid:
         rays = self.near(origins, directions, lengths)
         start, step, left = origins[rays] - self.origin, directions[rays], lengths[rays].astype(np.float64)
         gone = np.zeros(len(rays))
-        found: list[tuple[Indices, Array, Indices, Array]] = []
+        found: list[tuple[Indices, Array, Indices, Indices]] = []
         for turn in range(most):
             if not len(rays):
                 break
-            distance, triangle, normal = _cast(self.tree, start, step, left)
-            met = np.flatnonzero(triangle >= 0)
-            distance, triangle, normal = distance[met], triangle[met], normal[met]
-            found.append((rays[met], gone[met] + distance, triangle, normal))
+            distance, face = _cast(self.tree, start, step, left)
+            met = np.flatnonzero(face >= 0)
+            distance, face = distance[met], face[met]
+            found.append((rays[met], gone[met] + distance, face, np.full(len(met), turn, dtype=np.int64)))
             further = distance + NEXT
             on = left[met] > further
             if turn == 0 and enough is not None:
-                faces = np.einsum("ij,ij->i", normal, step[met]) < -_FACING
+                faces = np.einsum("ij,ij->i", self.surface.normals[face], step[met]) < -_FACING
                 on &= ~(faces & (distance >= enough[rays[met]]))
             met, further = met[on], further[on]
             start = start[met] + step[met] * further[:, None]
             rays, step, gone, left = rays[met], step[met], gone[met] + further, left[met] - further
         if not found:
-            return Met(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, 3)), np.zeros(0, dtype=np.int64))
-        ray, distance, triangle, normal = (np.concatenate(column) for column in zip(*found, strict=True))
+            none = np.zeros(0, dtype=np.int64)
+            return Met(none, np.zeros(0), np.zeros((0, 3)), none, none)
+        ray, distance, face, place = (np.concatenate(column) for column in zip(*found, strict=True))
         one = len(self.starts) == 1
-        part = np.zeros(len(ray), dtype=np.int64) if one else np.searchsorted(self.starts, triangle, side="right") - 1
-        return Met(ray, distance, self._faced(normal, part, ray, directions[ray]), part)
+        part = np.zeros(len(ray), dtype=np.int64) if one else np.searchsorted(self.starts, face, side="right") - 1
+        normal = self._faced(self.surface.normals[face].astype(np.float64), part, ray, directions[ray])
+        return Met(ray, distance, normal, part, place)
 
     def _faced(self, normals: Array, part: Indices, ray: Indices, directions: Array) -> Array:
         """Normals ``(H, 3)`` that say where up is; hits come nearest first for each ray.
@@ -176,29 +183,25 @@ class Solid:
         return 1 if volume >= 0.0 else -1
 
 
-def _cast(tree: BVHTree, starts: Array, steps: Array, lengths: Array) -> tuple[Array, Indices, Array]:
-    """First hit of every ray: distances ``(N,)``, triangles or faces ``(N,)`` (-1 for none) and normals ``(N, 3)`` as they are drawn.
+def _cast(tree: BVHTree, starts: Array, steps: Array, lengths: Array) -> tuple[Array, Indices]:
+    """First hit of every ray: distances ``(N,)`` and triangles or faces ``(N,)``, -1 for none.
 
     Answers are taken apart at once: thousands of them kept together set Python's garbage collector to work, which costs as much again.
     """
     distances: list[float] = []
     faces: list[int] = []
-    sides: list[float] = []
-    cast, far, face, side = tree.ray_cast, distances.append, faces.append, sides.extend
-    nothing = (0.0, 0.0, 0.0)
+    cast, far, face = tree.ray_cast, distances.append, faces.append
     same = len(steps) > 0 and bool((steps == steps[0]).all())
     along = repeat(tuple(steps[0].tolist())) if same else steps.tolist()
     for start, step, length in zip(starts.tolist(), along, lengths.tolist(), strict=False):
-        _, normal, index, distance = cast(start, step, length)
+        _, _, index, distance = cast(start, step, length)
         if index is None:
             far(0.0)
             face(-1)
-            side(nothing)
         else:
             far(distance)
             face(index)
-            side(normal)
-    return np.array(distances, dtype=np.float64), np.array(faces, dtype=np.int64), np.array(sides, dtype=np.float64).reshape(-1, 3)
+    return np.array(distances, dtype=np.float64), np.array(faces, dtype=np.int64)
 
 
 def as_it_is(tree: BVHTree, surface: Triangles) -> Solid:
@@ -225,7 +228,7 @@ def solid(parts: list[Triangles], matrices: list[Array | None]) -> Solid | None:
     for i, (points, faces) in enumerate(placed):
         vertices[offsets[i] : offsets[i + 1]] = points - origin
         corners[starts[i] : starts[i + 1]] = faces + offsets[i]
-    surface = Triangles(vertices, corners)
+    surface = Triangles(vertices, corners, _normals(vertices, corners))
     return Solid(_tree(surface), origin, low - NEXT, high + NEXT, surface, starts[:-1].astype(np.int64))
 
 
@@ -234,6 +237,13 @@ def _placed(part: Triangles, matrix: Array | None) -> tuple[NDArray[np.floating]
         return part.vertices, part.corners
     points = part.vertices @ matrix[:3, :3].T + matrix[:3, 3]
     return points, part.corners[:, ::-1] if np.linalg.det(matrix[:3, :3]) < 0.0 else part.corners
+
+
+def _normals(vertices: Single, corners: NDArray[np.int32]) -> Single:
+    a, b, c = (vertices[corners[:, i]] for i in range(3))
+    normals = np.cross(b - a, c - a)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-30)[:, None]
+    return normals
 
 
 def _tree(surface: Triangles) -> BVHTree:
