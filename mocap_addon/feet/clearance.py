@@ -14,8 +14,6 @@ from .terrain import Surface
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-GRAZE = 0.004
-"""Metres that a swinging sole may touch into an edge; it saves a jerk where heels pass a step just before they land on the next."""
 SPREAD = 0.25
 """Seconds: how long before and after an obstacle a foot is raised for it, at most."""
 
@@ -41,7 +39,7 @@ def needed(points: Array, surface: Array, own_height: Array, held: Flags, settin
     held : (F, 2) bool array
     settings : FeetSettings
     """
-    room = np.clip(own_height, 0.0, settings.clearance) - GRAZE
+    room = np.clip(own_height, 0.0, settings.clearance)
     with np.errstate(invalid="ignore"):
         low = np.nan_to_num(surface + room - points[..., 2], nan=0.0).max(axis=2)
     return np.where(held, 0.0, np.maximum(low, 0.0))
