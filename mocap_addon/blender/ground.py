@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import bpy
 import numpy as np
@@ -35,10 +36,14 @@ from .scenes import scene_rate
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
+_KEPT = 24
+"""Answers about moving objects that are remembered."""
+
 TOUCHING = 0.005
 """Metres: a sole that is in a surface by no more than this stands on it, and does not ask what is under it."""
 
 Allowed = Callable[[bpy.types.Object], bool]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +84,7 @@ class SceneGround:
         self._still: Solid | None = None
         self._still_parts: Indices = np.zeros(0, dtype=np.int64)
         self._own: list[_Own] = []
+        self._kept: dict[tuple[object, ...], Any] = {}
         allowed = _Allowed(character)
         self._build(calm, scene, allowed)
         restless = [obj for obj in self._objects if obj not in set(calm)]
@@ -124,12 +130,24 @@ class SceneGround:
                 continue
             of = objects == index
             at, back = _different(frames[of])
-            matrices = self._world(self._objects[index], at)
-            places[of] = (matrices[:, :3, 3] * self._unit)[back]
-            linear = matrices[:, :3, :3]
-            size = np.maximum(np.cbrt(np.abs(np.linalg.det(linear))), 1e-12)
-            turns[of] = quat.from_matrix(linear / size[:, None, None])[back]
+            place, turn = self._remembered(("space", index), at, lambda a, i=index: self._space(i, a))
+            places[of], turns[of] = place[back], turn[back]
         return places, turns
+
+    def _space(self, index: int, frames: Array) -> tuple[Array, Array]:
+        matrices = self._world(self._objects[index], frames)
+        linear = matrices[:, :3, :3]
+        size = np.maximum(np.cbrt(np.abs(np.linalg.det(linear))), 1e-12)
+        return matrices[:, :3, 3] * self._unit, quat.from_matrix(linear / size[:, None, None])
+
+    def _remembered(self, what: tuple[str, int], frames: Array, work: Callable[[Array], T]) -> T:
+        """What ``work`` gives for these frames; the core asks for the same ones several times."""
+        key = (*what, len(frames), hash(frames.tobytes()))
+        if key not in self._kept:
+            if len(self._kept) >= _KEPT:
+                self._kept.pop(next(iter(self._kept)))
+            self._kept[key] = work(frames)
+        return self._kept[key]
 
     # --- what never changes its shape -----------------------------------------------------------------------------------------------
 
@@ -162,7 +180,7 @@ class SceneGround:
             own, along = origins @ undo[:3, :3].T + undo[:3, 3], directions @ undo[:3, :3].T
         else:
             at, back = _different(frames)
-            undo = _inverse(self._world(one.carrier, at))[back]
+            undo = self._remembered(("undo", one.index), at, lambda a: _inverse(self._world(one.carrier, a)))[back]
             own = np.einsum("nij,nj->ni", undo[:, :3, :3], origins) + undo[:, :3, 3]
             along = np.einsum("nij,nj->ni", undo[:, :3, :3], directions)
         size = np.maximum(np.linalg.norm(along, axis=1), 1e-30)

@@ -102,7 +102,7 @@ class MocapFeet(bpy.types.PropertyGroup):
     objects: CollectionProperty(type=MocapGroundObject)
     active_object: IntProperty(name="Object", description="One of the objects that are the ground")
     height: FloatProperty(name="Height (m)", description="Of the ground, in the world", precision=3)
-    use_range: BoolProperty(name="Only a range of frames", description="Before and after it the motion stays; the borders are eased")
+    use_range: BoolProperty(name="Only a Range", description="Before and after the range of frames the motion stays; the borders are eased")
     start: FloatProperty(name="First frame", description="Scene frame", default=1.0, precision=1)
     end: FloatProperty(name="Last frame", description="Scene frame", default=100.0, precision=1)
     keep: EnumProperty(name="Keep the Action", description="What holds the action from before", items=KEEPS)
