@@ -229,3 +229,34 @@ def test_a_live_pose_has_them_too(hero):
     for name in (twist_name(side, "LowerArm", k) for side in ("left", "right") for k in (0, 1)):
         assert live[name].rotation_difference(hero.pose.bones[name].matrix_basis.to_quaternion()).angle < 2e-3, name
         assert live[name].angle > 0.1
+
+
+def test_a_link_between_forearm_and_hand_leaves_the_hand_where_it_was():
+    obj = characters.bring_in(CHARACTER).armature
+    bpy.context.view_layer.objects.active = obj
+    names = role_names(obj)
+    bpy.ops.object.mode_set(mode="EDIT")
+    bones, added = obj.data.edit_bones, {}
+    for side in ("left", "right"):
+        for part in ("LowerArm", "UpperArm"):
+            limb, tip = bones[names[side + part]], bones[names[side + NEXT[part]]]
+            made = bones.new(f"{side}_{part}_twist")
+            made.head, made.tail = limb.head.lerp(tip.head, 0.5), limb.head.lerp(tip.head, 0.8)
+            made.roll = 1.0
+            made.parent = limb
+            tip.use_connect = False
+            tip.parent = made
+            added[side, part] = made.name
+    bpy.ops.object.mode_set(mode="OBJECT")
+    made = retarget_onto(obj, take())
+    twists = {row.target: row.blend for row in made.table.rows if row.rule == "twist"}
+    assert twists == pytest.approx(dict.fromkeys(added.values(), 0.5), abs=1e-3)
+    followed = [names[side + part] for side in ("left", "right") for part in ("LowerArm", "Hand")]
+    shared, seen = world_matrices(obj, FRAMES, followed), turned(obj, [names["leftLowerArm"], added["left", "LowerArm"], names["leftHand"]])
+    axis = limb_axis(obj, names["leftLowerArm"], names["leftHand"])
+    limb, link, hand = seen.values()
+    whole = [about(a.inverted() @ b, axis) for a, b in zip(limb, hand, strict=True)]
+    half = [about(a.inverted() @ b, axis) for a, b in zip(limb, link, strict=True)]
+    assert half == pytest.approx([0.5 * angle for angle in whole], abs=0.02) and max(map(abs, whole)) > 100.0
+    retarget_onto(obj, take(), table=off(made.table))
+    assert np.abs(world_matrices(obj, FRAMES, followed) - shared).max() < 2e-6
