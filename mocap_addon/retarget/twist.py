@@ -80,9 +80,11 @@ class _Steps:
     def turns(self, rolls: Array) -> Array:
         """(F, n, 4) from rolls ``(F, m)``; radians."""
         half = 0.5 * np.clip(self.gains * rolls[:, self.rolls], -np.pi, np.pi)
-        out = np.empty((*half.shape, 4))
+        out = np.empty((*half.shape, 4), order="F")
         out[..., 0] = np.cos(half)
-        out[..., 1:] = self.axes * np.sin(half)[..., None]
+        sine = np.sin(half)
+        for c in range(3):
+            out[..., c + 1] = self.axes[..., c] * sine
         return out
 
 

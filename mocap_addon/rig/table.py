@@ -28,7 +28,7 @@ class Row:
         Name of the bone that moves.
     source : tuple of str
         ``copy``: one joint. ``blend``: two neighbouring links of a chain. ``chord``: every link of the chain, from the body outwards.
-    rule : "copy", "blend" or "chord"
+    rule : "copy", "blend", "chord" or "twist"
         ``copy``: the target turns away from its reference pose as the source does from its own. ``blend``: as the slerp of the two links
         does. ``chord``: one target bone for several links: it aims along the chain's chord, with the last link's twist (below elbow and
         knee: the first's). ``twist``: a twist bone; it shares the roll that the target's own limb has (:mod:`..rig.twist`), and the source
