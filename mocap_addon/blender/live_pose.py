@@ -200,9 +200,9 @@ def write_all(rigs: Sequence[Rig], rotations: Sequence[Array], translations: Seq
 
 
 def _in_mode(q: Array, mode: str, before: NDArray[np.float32]) -> Array:
-    """Rotations ``(n, 4)`` -> values of the rotation property ``(n, 3 or 4)``, on the turn that is nearest to the values ``before``."""
+    """Rotations ``(n, 4)`` -> values of the rotation property ``(n, 3 or 4)``; Euler angles on the turn that is nearest to ``before``."""
     if mode == "QUATERNION":
-        return np.where(np.einsum("ni,ni->n", q, before)[:, None] < 0.0, -q, q)
+        return q
     if mode == "AXIS_ANGLE":
         return np.array([channels.in_mode(one[None], mode)[1][0] for one in q])
     order = mode[::-1]

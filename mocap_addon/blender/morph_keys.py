@@ -103,6 +103,8 @@ def companions_of(plan: Plan, found: Mapping[str, Array]) -> Iterator[Companion]
 
 def under_key_names(plan: Plan, motion: PoseMotion) -> PoseMotion:
     """The motion with its morph curves as shape keys have them, 0..1 under the keys' own names: what files for players need."""
+    if not plan.keys:
+        return motion
     keys = {name: motion.curves[curve] / plan.unit for _, keys in plan.keys for name, curve in keys.items() if curve in motion.curves}
     used = {curve for _, keys in plan.keys for curve in keys.values()}
     return replace(motion, curves={**{name: v for name, v in motion.curves.items() if name not in used}, **keys})

@@ -39,6 +39,15 @@ class Datagram:
             self._frames = self.decoder.decode(self.data, self.state)
         return self._frames
 
+    @property
+    def waits(self) -> bool:
+        """Whether the body was not decoded yet."""
+        return self._frames is None
+
+    def give(self, frames: list[Frame]) -> None:
+        """The body, decoded with others at once."""
+        self._frames = frames
+
     def frame(self, kind: Kind, source: str) -> Frame | None:
         """The frame of one performer or prop in it."""
         for frame in self.frames():
@@ -54,6 +63,20 @@ def skeleton_of(datagram: Datagram, frame: Frame) -> Skeleton | None:
         return sent
     average = datagram.decoder.standard(frame.joints)
     return average if set(frame.joints) <= set(average.names) else None
+
+
+def decode_together(datagrams: list[Datagram]) -> None:
+    """Decode bodies that are going to be asked for, those of one sender at once."""
+    groups: dict[int, dict[int, Datagram]] = {}
+    for datagram in datagrams:
+        if datagram.waits and datagram.decoder.stands_alone:
+            groups.setdefault(id(datagram.state), {})[id(datagram)] = datagram
+    for members in groups.values():
+        found = list(members.values())
+        if len(found) > 1:
+            like = found[0]
+            for datagram, frames in zip(found, like.decoder.decode_all([d.data for d in found], like.state), strict=True):
+                datagram.give(frames)
 
 
 class Entry:

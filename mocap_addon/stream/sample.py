@@ -17,7 +17,7 @@ from ..motion import kinematics, quat
 from ..motion.skeleton import Skeleton
 from ..motion.take import Take
 from .frame import NO_CURVES, Frame, local_poses
-from .performers import Entry, Follower, Key, Track, skeleton_of
+from .performers import Entry, Follower, Key, Track, decode_together, skeleton_of
 
 Array = NDArray[np.float64]
 Item = Track | Follower
@@ -83,12 +83,9 @@ def sample(items: Iterable[Item], now: float, back: float = 0.1) -> dict[Key, Sa
     """Every track's pose of ``back`` seconds ago, ``now`` being our time. Tracks that have nothing yet are left out."""
     found: list[tuple[Item, float, _Pose, _Pose, float, bool]] = []
     waiting: list[_Pose] = []
-    for item in items:
-        at = item.axis(now) - back
-        pair = item.around(at)
-        if pair is None:
-            continue
-        first, second, share = pair
+    moments = [(item, at, pair) for item in items if (pair := item.around(at := item.axis(now) - back)) is not None]
+    decode_together([entry.datagram for _, _, pair in moments for entry in pair[:2]])
+    for item, at, (first, second, share) in moments:
         a = _pose(item, first, waiting)
         b = a if second is first else _pose(item, second, waiting)
         a, b = a or b, b or a
