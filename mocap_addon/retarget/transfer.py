@@ -44,7 +44,7 @@ from .build import Bodies
 from .chains import beyond, link_offsets
 from .motion import PoseMotion
 from .root_motion import AS_RECORDED, RootMotion
-from .twist import Twists
+from .twist import Twists, strays
 
 Array = NDArray[np.float64]
 
@@ -174,7 +174,10 @@ def prepared(table: CorrectionTable, source: Skeleton, target: Skeleton, options
 def _twisted(motion: PoseMotion, table: CorrectionTable, target: Skeleton, bodies: Bodies, options: RetargetOptions) -> PoseMotion:
     """The motion with the twist bones that the table has."""
     twists = Twists.of(table, target, bodies.target, bodies.turns, motion.bones, options.inherits_rotation)
-    return motion if twists is None else replace(motion, bones=twists.bones, rotations=twists.apply(motion.rotations))
+    notes = (*motion.notes, *strays(table, target))
+    if twists is None:
+        return replace(motion, notes=notes) if notes != motion.notes else motion
+    return replace(motion, bones=twists.bones, rotations=twists.apply(motion.rotations), notes=notes)
 
 
 def _rooted(motion: PoseMotion, take: Take, target: Skeleton, bodies: Bodies, options: RetargetOptions) -> PoseMotion:

@@ -37,7 +37,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..motion import quat
-from ..motion.errors import RigError
 from ..motion.skeleton import Skeleton
 from ..rig.roles import SIDES
 from ..rig.table import CorrectionTable, Row
@@ -137,11 +136,6 @@ class Twists:
         ``inherits``: bones that follow their parent's rotation, None: all.
 
         None when there is nothing to share.
-
-        Raises
-        ------
-        RigError
-            A twist row's bone hangs on no limb.
         """
         rows = [row for row in table.rows if row.rule == "twist"]
         if not rows:
@@ -278,25 +272,12 @@ def _planned(limbs: Sequence[_Limb], target: Skeleton, body: Body, turns: Mappin
 
 def _limbs(rows: Sequence[Row], table: CorrectionTable, target: Skeleton) -> list[_Limb]:
     """The limbs that twist rows belong to; those whose end the table does not move have no roll to share."""
-    limb_of: dict[int, str] = {}
-    first: dict[str, int] = {}
-    for row in table.rows:
-        joint = target.index(row.target)
-        if row.rule != "twist" and row.role not in first:
-            first[row.role] = joint
-            if any(row.role == side + part for side in SIDES for part in LIMB_NEXT):
-                limb_of[joint] = row.role
+    first = _first_joints(table, target)
     found: dict[str, dict[int, Row]] = {}
     for row in rows:
-        joint = target.index(row.target)
-        limb = next((limb_of[j] for j in target.ancestors(joint) if j in limb_of), None)
-        if limb is None:
-            raise RigError(
-                f'The bone "{row.target}" is to share the roll of a limb but hangs on no upper arm, forearm, thigh or shin of the table; '
-                "let it follow a bone of the take or delete its row."
-            )
-        if row.blend > 0.0 or any(row.correction):
-            found.setdefault(limb, {})[joint] = row
+        limb = _limb_of(row, target, first)
+        if limb is not None and (row.blend > 0.0 or any(row.correction)):
+            found.setdefault(limb, {})[target.index(row.target)] = row
     out: list[_Limb] = []
     for role, members in found.items():
         side = next(s for s in SIDES if role.startswith(s))
@@ -304,6 +285,30 @@ def _limbs(rows: Sequence[Row], table: CorrectionTable, target: Skeleton) -> lis
         if tip is not None and target.is_below(tip, first[role]):
             out.append(_Limb(role, first[role], tip, dict(sorted(members.items()))))
     return out
+
+
+def _first_joints(table: CorrectionTable, target: Skeleton) -> dict[str, int]:
+    """Role -> its first joint in the table."""
+    out: dict[str, int] = {}
+    for row in table.rows:
+        if row.rule != "twist":
+            out.setdefault(row.role, target.index(row.target))
+    return out
+
+
+def _limb_of(row: Row, target: Skeleton, first: Mapping[str, int]) -> str | None:
+    """The role of the nearest limb bone above a twist row's bone, or None."""
+    limbs = {first[role]: role for side in SIDES for part in LIMB_NEXT if (role := side + part) in first}
+    return next((limbs[j] for j in target.ancestors(target.index(row.target)) if j in limbs), None)
+
+
+def strays(table: CorrectionTable, target: Skeleton) -> tuple[str, ...]:
+    """A sentence where twist rows have bones that hang on no limb of the table, which keep their pose; else nothing."""
+    first = _first_joints(table, target)
+    names = [f'"{row.target}"' for row in table.rows if row.rule == "twist" and _limb_of(row, target, first) is None]
+    return (
+        (f"These are to share the roll of a limb, but hang on none of the table and keep their pose: {', '.join(names)}.",) if names else ()
+    )
 
 
 def _plan_beside(limb: _Limb, joints: Sequence[int], target: Skeleton, place: Mapping[int, int], roll: int, own: _Turns) -> None:

@@ -9,7 +9,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mocap_addon.motion.errors import RigError
 from mocap_addon.motion.skeleton import Skeleton
 from mocap_addon.retarget import Adjustments, build_table
 from mocap_addon.rig import dumps, loads, match
@@ -220,13 +219,19 @@ def _random(rng: np.random.Generator, count: int):
     return Rotation.from_rotvec(rng.normal(size=(count, 3)) * 0.2)
 
 
-def test_a_table_file_keeps_the_rule_and_refuses_a_bone_on_no_limb() -> None:
+def test_a_table_file_keeps_the_rule_and_a_bone_on_no_limb_is_named() -> None:
     table, *_ = carried(performance(4), mannequin())
     again = loads(dumps(table))
     assert [(row.target, row.rule, row.blend) for row in again.rows] == [(row.target, row.rule, row.blend) for row in table.rows]
     wrong = table.with_row(replace(table.row("spine_02"), rule="twist", blend=0.5, role="helper"))
-    with pytest.raises(RigError, match=r'"spine_02" is to share the roll of a limb but hangs on no upper arm'):
-        carried(performance(4), mannequin(), change=lambda _: wrong)
+    _t, motion, _take = carried(performance(4), mannequin(), change=lambda _: wrong)
+    assert len(motion.notes) == 1 and "hang on none of the table" in motion.notes[0] and '"spine_02".' in motion.notes[0]
+    assert mannequin().index("spine_02") not in motion.bones
+    for freed in ("upperarm_l", "lowerarm_l", "hand_l"):  # a person who takes a bone of the limb out of the table is not held up
+        rows = tuple(row for row in table.rows if row.target != freed)
+        _t, motion, _take = carried(performance(4), mannequin(), change=lambda _, rows=rows: replace(table, rows=rows))
+        keyed = {mannequin().names[bone] for bone in motion.bones}
+        assert "lowerarm_twist_01_r" in keyed and ("lowerarm_twist_01_l" not in keyed) is (freed != "upperarm_l")
 
 
 def test_a_table_without_twist_rows_is_read_and_used_as_before() -> None:
