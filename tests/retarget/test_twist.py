@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from mocap_addon.motion.skeleton import Skeleton
-from mocap_addon.retarget import Adjustments, build_table
+from mocap_addon.retarget import Adjustments, RetargetOptions, build_table, retarget
+from mocap_addon.retarget.build import bodies_of
+from mocap_addon.retarget.reference import corrected_to_pose
 from mocap_addon.rig import dumps, loads, match
 from mocap_addon.rig.table import CorrectionTable
 
@@ -206,8 +208,6 @@ def test_two_rigs_of_one_make_carry_their_twist_bones_as_they_are() -> None:
     take = replace(take, local_rotations=local)
     table = build_table(skeleton, match(skeleton), skeleton, match(skeleton))
     assert not [row for row in table.rows if row.rule == "twist"]
-    from mocap_addon.retarget import retarget
-
     got = retarget(take, table, skeleton).to_take(skeleton)
     dots = np.abs(np.einsum("fji,fji->fj", got.global_rotations, take.global_rotations))
     assert np.degrees(2.0 * np.arccos(np.clip(dots, 0.0, 1.0))).max() < 1e-5
@@ -329,3 +329,15 @@ def test_shares_that_come_to_more_than_all_are_brought_down_to_all() -> None:
     for name, share in (("lowerarm_twist_01_l", 0.5), ("lowerarm_twist_02_l", 1.0)):
         for total, limb, own in zip(whole, away(take, "lowerarm_l"), away(take, name), strict=True):
             assert (twist(limb.inv() * own, axis)[0] - share * total + 180.0) % 360.0 - 180.0 == pytest.approx(0.0, abs=1e-4)
+
+
+def test_a_pose_made_by_hand_corrects_the_hand_and_twist_bones_follow() -> None:
+    skeleton, take = mannequin(), performance(9)
+    table, _motion, _got = carried(take, skeleton)
+    wanted = table.with_row(replace(table.row("hand_l"), correction=(35.0, 0.0, 0.0)))
+    sample = take.block(4, 5)
+    bodies = bodies_of(table, take.skeleton, skeleton)
+    pose = retarget(sample, wanted, skeleton, RetargetOptions(bodies=bodies, sole=0.0)).to_take(skeleton).global_rotations[0]
+    found = corrected_to_pose(table, skeleton, bodies, pose, sample=sample)
+    assert found.row("hand_l").correction == pytest.approx((35.0, 0.0, 0.0), abs=1e-3)
+    assert all(row.correction == (0.0, 0.0, 0.0) for row in found.rows if row.rule == "twist")
