@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ..motion import quat
 from .clip_thin import kept_keys
 from .node_clip import Channel, NodeClip, whole
-from .node_metric import NOTHING, SHELL, Body, Judge, Measured
+from .node_metric import NOTHING, SHELL, Body, Judge, Measured, compare_samples
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -121,9 +121,9 @@ def measure(clip: NodeClip, body: Body, truth: Sequence[Channel], given: Sequenc
     samples = clip.times
     if not between and len(samples) > _MANY:  # rounding of numbers is the same everywhere
         samples = samples[np.unique(np.linspace(0, len(samples) - 1, _MANY).astype(int))]
-    judge = Judge(body, truth, samples, between_too=between)
     if not between:
-        return judge.measure(pose)
+        return compare_samples(body, truth, pose, samples)
+    judge = Judge(body, truth, samples)
     # Rounded rotations are not quite of unit length. Some players make them so, others shrink the bone by it; the larger error counts.
     unit = [replace(c, values=quat.normalize(c.values)) if c.path == "rotation" else c for c in pose]
     return max(judge.measure(pose), judge.measure(unit), key=lambda found: found.worst)

@@ -11,7 +11,7 @@ Rotations need not be of unit length: a player that does not normalise them (thr
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,6 +206,30 @@ class Judge:
         joined = np.concatenate(rest)
         high = int(0.99 * (len(joined) - 1))
         return Measured(float(np.sqrt(worst)), float(np.sqrt(np.partition(joined, high)[high])), node, at)
+
+
+def compare_samples(body: Body, truth: Sequence[Channel], given: Sequence[Channel], samples: Array) -> Measured:
+    """The errors at the samples alone, where both have channels for the same nodes and paths: both are followed in one pass."""
+    points = body.over({c.node for c in truth})
+    of, count = points.of, len(samples)
+    if not len(of):
+        return NOTHING
+    other = {(c.node, c.path): c for c in given}
+    twice = np.arange(2.0 * count)
+    both = [
+        replace(c, times=twice, values=np.concatenate([c.at(samples), other[c.node, c.path].at(samples)]))
+        for c in truth
+        if (c.node, c.path) in other
+    ]
+    if len(both) != len(truth) or len(both) != len(other):
+        return Judge(body, truth, samples, between_too=False).measure(given)
+    places = points.at(both, twice)
+    gap = places[:, :, count:] - places[:, :, :count]
+    squared = (gap * gap).sum(axis=1)
+    p, f = divmod(int(np.argmax(squared)), count)
+    high = int(0.99 * (squared.size - 1))
+    rest = float(np.sqrt(np.partition(squared.ravel(), high)[high]))
+    return Measured(float(np.sqrt(squared[p, f])), rest, int(of[p]), float(samples[f]))
 
 
 def compare(body: Body, truth: Sequence[Channel], given: Sequence[Channel], samples: Array) -> Measured:
