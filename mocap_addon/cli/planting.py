@@ -86,6 +86,6 @@ def add(p: argparse.ArgumentParser) -> None:
         "--ground",
         default="plane",
         metavar="FILE|plane|scene|none",
-        help="what the feet stand on: a file with meshes (.blend, .glb, .gltf, .fbx, .obj, .ply, .stl), the plane z = 0 (the default), what "
-        "is in the character's file, or nothing but the level at which the feet are lowest",
+        help="what the feet stand on: a file with meshes (.blend, .glb, .gltf, .fbx, .obj, .ply, .stl), the plane z = 0 (the default), "
+        "what is in the character's file, or nothing but the level at which the feet are lowest",
     )

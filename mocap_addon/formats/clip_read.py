@@ -38,7 +38,8 @@ def threejs(path: str | Path, tree: NodeTree) -> dict[str, list[Channel]]:
         for track in clip["tracks"]:
             node, _, prop = str(track["name"]).rpartition(".")
             if node in node_of and prop in _OF_THREE:
-                channels.append(_channel(node_of[node], _OF_THREE[prop], _single(lists[track["times"]]), _single(lists[track["values"]])))
+                times, values = (_single(lists[int(track[part])]) for part in ("times", "values"))
+                channels.append(_channel(node_of[node], _OF_THREE[prop], times, values))
     return out
 
 

@@ -36,7 +36,7 @@ def keys(data: bytes, curve: Map, path: Path) -> Keys:
         With its line, where parts of it are missing.
     """
     count = _count(data, curve, "m_Values", path)
-    times = np.cumsum(_integers(data, curve, "m_Times", count, path)) * _TICK
+    times: Array = np.cumsum(_integers(data, curve, "m_Times", count, path)).astype(np.float64) * _TICK
     values = _quaternions(_bits(data, curve, "m_Values", 32 * count, path), count)
     in_slopes = out_slopes = np.zeros((count, 4))
     given = _count(data, curve, "m_Slopes", path)
@@ -104,7 +104,7 @@ def _floats(data: bytes, curve: Map, name: str, count: int, path: Path) -> Array
     part = _part(data, curve, name, path)
     size = _whole(data, curve, part.get("m_BitSize"), path, 32)
     reach, start = (unity_keys.number(data, part.get(k, Text()), path, where=curve.at) for k in ("m_Range", "m_Start"))
-    steps = _numbers(_bits(data, curve, name, count * size, path), count, size)
+    steps = _numbers(_bits(data, curve, name, count * size, path), count, size).astype(np.float64)
     return start + steps * (reach / max(1, (1 << size) - 1))
 
 
