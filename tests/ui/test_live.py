@@ -14,6 +14,7 @@ import bpy
 import numpy as np
 import pytest
 
+import mocap_addon
 from mocap_addon import formats
 from mocap_addon.blender import scenes
 from mocap_addon.blender.job import JobOptions, retarget_onto
@@ -307,6 +308,64 @@ def test_nla_and_euler_bones(character, port, walk_take):
     retarget_onto(character, moment.take(), options=JobOptions(frame_start=1.0))
     bpy.context.scene.frame_set(1)
     assert np.degrees(quat.angle(angles(character), shown)).max() < 0.02
+
+
+def test_a_face_moves_shape_keys_and_they_are_as_before_afterwards(character, port, walk_take):
+    mesh = next(o for o in bpy.data.objects if o.type == "MESH" and o.parent == character)
+    mesh.shape_key_add(name="Basis")
+    key = mesh.shape_key_add(name="jawOpen")
+    key.value = 0.25
+    listen(port, "JSON")
+    stream = Stream(replace(walk_take.block(0, 60), curves={"jawOpen": np.full(60, 0.75)}), port, "json")
+    try:
+        assert stream.pump(10.0, until=lambda: abs(key.value - 0.75) < 1e-5)
+    finally:
+        stream.outlet.close()
+    live.stop()
+    assert abs(key.value - 0.25) < 1e-6
+
+
+def test_undo_under_way(character, port, walk_take):
+    """Undo to before the stream began: the stream goes on, and the character's own animation is still put back at the end."""
+    own = bpy.data.actions.new("Own")
+    own.use_fake_user = True
+    character.animation_data_create().action = own
+    name = character.name
+    bpy.ops.mocap.live_add_source(protocol="MVN", port=port)
+    bpy.ops.ed.undo_push(message="before")
+    assert bpy.ops.mocap.live_start() == {"FINISHED"}
+    stream = Stream(walk_take, port)
+    try:
+        assert stream.pump(15.0, until=lambda: bpy.data.objects[name].mocap.live)
+        bpy.ops.ed.undo_push(message="under way")
+        bpy.ops.ed.undo()
+        assert stream.pump(10.0, until=lambda: bpy.data.objects[name].mocap.live)
+        assert not live.running().message
+        bpy.ops.ed.redo()
+        stream.pump(0.3)
+        assert not live.running().message
+    finally:
+        stream.outlet.close()
+    live.stop()
+    obj = bpy.data.objects[name]
+    assert not obj.mocap.live and obj.animation_data.action.name == "Own"
+
+
+def test_the_addon_switched_off_under_way(character, port, walk_take):
+    own = bpy.data.actions.new("Own")
+    character.animation_data_create().action = own
+    listen(port)
+    stream = Stream(walk_take, port)
+    try:
+        assert stream.pump(10.0, until=lambda: character.mocap.live)
+        mocap_addon.unregister()
+        try:
+            assert live.running() is None
+            assert character.animation_data.action == own
+        finally:
+            mocap_addon.register()
+    finally:
+        stream.outlet.close()
 
 
 def test_a_receiver_that_dies_is_back_within_seconds(character, port, walk_take):
