@@ -43,7 +43,7 @@ def test_every_setting_comes_back_from_the_file(tmp_path, options):
     path = tmp_path / "hero.toml"
     rig.save_table(settings_file.with_settings(TABLE, replace(options, frame_start=33.0, name="this one")), path)
     table = rig.load_table(path)
-    assert table.rows == rig.loads(rig.dumps(TABLE)).rows
+    assert repr(table.rows) == repr(rig.loads(rig.dumps(TABLE)).rows)  # by their texts: what is not measured is not a number
     assert settings_file.settings_in(table) == options  # where one take starts, and its name, are not shared
     assert settings_file.strange_keys(table) == []
 
