@@ -50,6 +50,7 @@ def gltf(path: str | Path, tree: NodeTree) -> dict[str, list[Channel]]:
     names = loader_names(data)
     node_of = {name: n for n, name in enumerate(tree.loader_names) if name}
     buffers = Buffers(data, path)
+    times: dict[int, np.ndarray[Any, np.dtype[np.float64]]] = {}
     out: dict[str, list[Channel]] = {}
     for animation in data.get("animations") or ():
         channels = out.setdefault(str(animation.get("name") or ""), [])
@@ -60,7 +61,10 @@ def gltf(path: str | Path, tree: NodeTree) -> dict[str, list[Channel]]:
                 continue
             sampler = animation["samplers"][channel["sampler"]]
             values = buffers.array(sampler["output"])
-            channels.append(_channel(node, prop, buffers.array(sampler["input"])[:, 0], values.ravel()))
+            at = int(sampler["input"])
+            if at not in times:
+                times[at] = buffers.array(at)[:, 0]
+            channels.append(_channel(node, prop, times[at], values.ravel()))
     return out
 
 

@@ -28,6 +28,9 @@ _WIDTHS: dict[str, int] = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4":
 _MOST = 1 << 28
 """Numbers that one accessor may ask for: as many as 190 hours of one bone at 60 Hz take."""
 
+_HELD = 16 << 20
+"""Bytes of a file that is read once and held; larger ones are read piece by piece."""
+
 
 class Buffers:
     """Reads the accessors of one file.
@@ -44,6 +47,8 @@ class Buffers:
         self._data = data
         self._path = path
         self._inline: dict[int, bytes] = {}
+        self._begin: int | None = None
+        self._own: bytes | None = None
 
     def array(self, accessor: int) -> Array:
         """(count, components) numbers; integers that stand for fractions (``normalized``) become them.
@@ -122,8 +127,8 @@ class Buffers:
             raise ValueError
         uri: str | None = _item(self._data, "buffers", buffer).get("uri")
         if uri is None:
-            begin = self._binary_chunk()
-            return _read(self._path, begin + start, size)
+            begin = self._binary_chunk() + start
+            return _read(self._path, begin, size) if self._own is None else self._own[begin : begin + size]
         if uri.startswith("data:"):
             if buffer not in self._inline:
                 self._inline[buffer] = base64.b64decode(uri.partition(",")[2], validate=True)
@@ -144,13 +149,18 @@ class Buffers:
 
     def _binary_chunk(self) -> int:
         """Where the bytes of the GLB's own buffer begin."""
-        head = _read(self._path, 0, 20)
+        if self._begin is not None:
+            return self._begin
+        if self._path.stat().st_size <= _HELD:
+            self._own = self._path.read_bytes()
+        head = _read(self._path, 0, 20) if self._own is None else self._own[:20]
         if head[:4] != b"glTF":
             raise ValueError
         begin = 20 + struct.unpack("<I", head[12:16])[0]
-        if _read(self._path, begin + 4, 4) != b"BIN\0":
+        if (_read(self._path, begin + 4, 4) if self._own is None else self._own[begin + 4 : begin + 8]) != b"BIN\0":
             raise FileError("The file is cut off: it has no binary part.", self._path)
-        return begin + 8
+        self._begin = begin + 8
+        return self._begin
 
 
 def _read(path: Path, start: int, size: int) -> bytes:

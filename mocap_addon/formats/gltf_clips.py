@@ -157,7 +157,7 @@ def skeleton(tree: NodeTree, clips: Sequence[Compact], joints: Iterable[int] = (
             ("rotation", tree.rotations[n][[1, 2, 3, 0]], (0.0, 0.0, 0.0, 1.0)),
             ("scale", tree.scales[n], (1.0, 1.0, 1.0)),
         ):
-            if not np.allclose(value, rest, rtol=0.0, atol=1e-9):
+            if any(abs(a - b) > 1e-9 for a, b in zip(value.tolist(), rest, strict=True)):
                 node[key] = singles(value)
         children = [node_of[m] for m in order if int(tree.parents[m]) == n]
         if children:
