@@ -247,9 +247,10 @@ def _quiet(command: List[str]) -> Optional[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prepare one environment and print its Python."""
+    """Prepare one environment (``run``: the one that verbs run in) with groups of packages, and print its Python."""
     try:
-        print(ensure_run() if list(arguments) == ["run"] else ensure(arguments[0], arguments[1:]))
+        name = run_environment() if arguments[0] == "run" else arguments[0]
+        print(ensure_run() if list(arguments) == ["run"] else ensure(name, arguments[1:]))
     except SetupError as error:
         say(str(error))
         return 1
