@@ -23,8 +23,8 @@ from ..rig.table import CorrectionTable
 from ..stream.greetings import greeted
 from ..stream.performers import Key
 from ..stream.sample import Sampled
-from ..stream.session import LiveSession
-from ..stream.sidecar import Sidecar
+from ..stream.session import LiveSession, recover
+from ..stream.sidecar import Sidecar, unfinished
 from ..stream.supervisor import Source, StreamError
 from . import body, live_hold, live_send, preview, table_sync
 
@@ -32,6 +32,7 @@ INTERVAL = 1.0 / 60.0
 _SEEN_EVERY = 0.25
 _CHECKED_EVERY = 1.0
 _MOST_PERFORMERS = 64
+_IN_USE = 10.0
 _KINDS = {"body": "Performer", "prop": "Prop", "morphs": "Face"}
 
 
@@ -98,9 +99,20 @@ def start(scene: bpy.types.Scene) -> None:
     except BaseException:
         folder.cleanup()
         raise
-    _running = Running(session, folder, scene.name)
+    _running = Running(session, folder, scene.name, message=_cut_short(scene))
     if not bpy.app.background and not bpy.app.timers.is_registered(_tick):
         bpy.app.timers.register(_tick, first_interval=0.0, persistent=True)
+
+
+def _cut_short(scene: bpy.types.Scene) -> str:
+    """A sentence on recordings that a crash has cut short: they are whole up to that moment, and said once."""
+    folder = _folder(scene)
+    cut = unfinished(folder) if folder.is_dir() else []
+    if not cut or any(time.time() - path.stat().st_mtime < _IN_USE for path in cut):
+        return ""  # another Blender may be recording there
+    found = recover(folder)
+    names = ", ".join(path.name for path in found[:3])
+    return f"{names}: cut short by a crash, whole up to that moment; Actions of a Recording makes actions of it."
 
 
 def stop() -> None:
@@ -457,18 +469,19 @@ def recordings(scene: bpy.types.Scene) -> Path:
     StreamError
         It cannot be made.
     """
-    chosen = scene.mocap.live.folder.strip()
-    if chosen:
-        folder = Path(bpy.path.abspath(chosen))
-    elif bpy.data.filepath:
-        folder = Path(bpy.data.filepath).parent / "mocap"
-    else:
-        folder = Path(_own_folder())
+    folder = _folder(scene)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StreamError(f'The folder "{folder}" for recordings cannot be made ({error.strerror}); choose another.') from None
     return folder
+
+
+def _folder(scene: bpy.types.Scene) -> Path:
+    chosen = scene.mocap.live.folder.strip()
+    if chosen:
+        return Path(bpy.path.abspath(chosen))
+    return Path(bpy.data.filepath).parent / "mocap" if bpy.data.filepath else Path(_own_folder())
 
 
 def _own_folder() -> str:

@@ -250,6 +250,32 @@ def test_calibration_takes_the_pose_as_the_rest(character, port, walk_take):
         assert np.degrees(min(away, 2 * np.pi - away)) < 0.05, name
 
 
+def test_a_recording_cut_short_by_a_crash_is_told_of_and_used(character, port, walk_take, tmp_path):
+    scene = bpy.context.scene
+    scene.mocap.live.folder = str(tmp_path)
+    found = listen(port)
+    stream = Stream(walk_take, port)
+    try:
+        bpy.ops.mocap.live_record()
+        assert stream.pump(10.0, until=lambda: found.session.recording is not None)
+        stream.pump(1.0)
+        path = tmp_path / "Take_001.pcap"
+        there, said = path.read_bytes(), (tmp_path / "Take_001.pcap.json").read_text()
+        live.stop()
+        path.write_bytes(there[:-7])  # as a crash leaves it: in the middle of a packet, its notes still saying "recording"
+        (tmp_path / "Take_001.pcap.json").write_text(said)
+        os.utime(path, (time.time() - 60.0, time.time() - 60.0))
+    finally:
+        stream.outlet.close()
+    bpy.ops.mocap.live_start()
+    assert "Take_001.pcap" in live.running().message and "crash" in live.running().message
+    live.stop()
+    assert bpy.ops.mocap.live_use_recording(filepath=str(path)) == {"FINISHED"}
+    assert character.animation_data.action.frame_range[1] > 10
+    bpy.ops.mocap.live_start()
+    assert not live.running().message  # said once
+
+
 def test_a_prop_moves_an_object_and_becomes_an_action(port, walk_take, tmp_path):
     scene = bpy.context.scene
     scene.mocap.live.folder = str(tmp_path)
