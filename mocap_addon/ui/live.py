@@ -19,7 +19,6 @@ import numpy as np
 
 from ..blender import live_pose
 from ..motion.errors import MocapError
-from ..rig.table import CorrectionTable
 from ..stream.greetings import greeted
 from ..stream.performers import Key
 from ..stream.sample import Sampled
@@ -287,7 +286,7 @@ def _rig_of(found: Running, binding, obj: bpy.types.Object, moment: Sampled) -> 
     made = live_pose.Rig(
         obj,
         source,
-        _table(obj),
+        table_sync.to_table(obj),
         controls=bpy.data.scenes[found.scene].mocap.controls.lower() if found.scene in bpy.data.scenes else "auto",
         adjustments=body.adjustments(obj, _scene()),
     )
@@ -302,10 +301,6 @@ def _still_there(obj: bpy.types.Object) -> bool:
         return bool(obj.name)
     except ReferenceError:
         return False
-
-
-def _table(obj: bpy.types.Object) -> CorrectionTable | None:
-    return table_sync.to_table(obj)
 
 
 def _faces(found: Running, binding, obj: bpy.types.Object, moment: Sampled) -> None:
@@ -442,9 +437,8 @@ def _record_now(found: Running, scene: bpy.types.Scene) -> None:
     folder = recordings(scene)
     while (folder / f"{take_name(scene)}.pcap").exists():
         settings.number += 1
-    tables = {}
     names = {b.identity.rpartition("|")[2]: b.name for b in settings.performers}
-    notes = Sidecar(take=_clean(settings.take) or "Take", number=settings.number, slate=settings.slate, performers=names, tables=tables)
+    notes = Sidecar(take=_clean(settings.take) or "Take", number=settings.number, slate=settings.slate, performers=names)
     settings.rating = 0
     found.session.record(folder / f"{take_name(scene)}.pcap", preroll=float(settings.preroll), notes=notes)
     found.message = ""

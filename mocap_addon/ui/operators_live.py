@@ -27,6 +27,17 @@ class _Reports:
         return {"FINISHED"}
 
 
+class _NeedsSession(_Reports):
+    """Only while something is listened to."""
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        if live.running() is None:
+            cls.poll_message_set("Press Start first")
+            return False
+        return True
+
+
 class MOCAP_OT_live_add_source(bpy.types.Operator):
     """Listen to one more port"""
 
@@ -61,7 +72,10 @@ class MOCAP_OT_live_remove_source(bpy.types.Operator):
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
-        return len(context.scene.mocap.live.sources) > 0
+        if not context.scene.mocap.live.sources:
+            cls.poll_message_set("There is no source to remove")
+            return False
+        return True
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         settings = context.scene.mocap.live
@@ -119,20 +133,13 @@ class MOCAP_OT_live_forget(bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MOCAP_OT_live_calibrate(_Reports, bpy.types.Operator):
+class MOCAP_OT_live_calibrate(_NeedsSession, bpy.types.Operator):
     """Take the pose in which the performers stand after the countdown as the one that their characters have at rest: a T-pose as a rule"""
 
     bl_idname = "mocap.live_calibrate"
     bl_label = "Calibrate"
 
     seconds: FloatProperty(name="Countdown", description="Seconds until the pose is taken. Below 0: as set in the panel", default=-1.0)
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        if live.running() is None:
-            cls.poll_message_set("Press Start first")
-            return False
-        return True
 
     def run(self, context: bpy.types.Context) -> None:
         live.calibrate(context.scene.mocap.live.calibrate_in if self.seconds < 0.0 else self.seconds)
@@ -152,18 +159,11 @@ class MOCAP_OT_live_clear_calibration(bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MOCAP_OT_live_record(_Reports, bpy.types.Operator):
+class MOCAP_OT_live_record(_NeedsSession, bpy.types.Operator):
     """Record everything that is received, after the countdown. The recording is a file of its own that nothing here can lose"""
 
     bl_idname = "mocap.live_record"
     bl_label = "Record"
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        if live.running() is None:
-            cls.poll_message_set("Press Start first")
-            return False
-        return True
 
     def run(self, context: bpy.types.Context) -> None:
         live.record(context.scene)
