@@ -22,6 +22,8 @@ ROOT = environments.ROOT
 WHEELS = ("bpy42", "bpy45", "bpy50", "bpy53")
 BOX = ROOT.parent / "shared" / "tools" / "blender-box"
 BOX_SUITES = ("trixie", "sid")
+START = ROOT / "tests" / "run_in_blender.py"
+"""What an executable runs."""
 LIMIT = 6 * 60.0
 """Seconds that one process of a Blender may take."""
 AT_ONCE = 4
@@ -73,7 +75,7 @@ def executables(results: List[Result]) -> List[Executable]:
         print("\nNo Blender executable: set BLENDER=path[:path...] to test real ones too.", flush=True)
     found = []
     with ThreadPoolExecutor(max_workers=2) as pool:
-        answers = list(pool.map(lambda c: _ask(c[0]), commands))
+        answers = list(pool.map(lambda c: _ask_box(c[0]) if c[1] else _ask(c[0]), commands))
     for (command, boxed), answer in zip(commands, answers):
         if isinstance(answer, str):
             results.append(Result(" ".join(command[-1:]), 0, 1, 0, 0.0, answer))
@@ -82,13 +84,23 @@ def executables(results: List[Result]) -> List[Executable]:
     return found
 
 
+def _ask_box(command: Sequence[str]):
+    """As :func:`_ask`; a box that holds folders of a time before this one (removed since, and made again) lets go of them first."""
+    answer = _ask(command)
+    if isinstance(answer, str) or answer["sees"]:
+        return answer
+    subprocess.run([*command[:2], "down", command[-1]], stdin=subprocess.DEVNULL, timeout=60, cwd=str(ROOT))
+    answer = _ask(command)
+    return answer if isinstance(answer, str) or answer["sees"] else f"does not see {ROOT}: blender-box mounts another folder under that name"
+
+
 def _ask(command: Sequence[str]):
-    """Blender's and Python's versions, or a sentence why it does not start. (A box installs itself at its first call.)"""
-    code = (
-        "import sys, json, bpy; print('"
-        + MARK
-        + "' + json.dumps({'blender': bpy.app.version_string, 'python': '%d.%d' % sys.version_info[:2]}))"
-    )
+    """Blender's and Python's versions and whether it sees this repository, or a sentence why it does not start.
+
+    A box installs itself at its first call.
+    """
+    told = "{'blender': bpy.app.version_string, 'python': '%d.%d' % sys.version_info[:2], 'sees': os.path.exists(" + repr(str(START)) + ")}"
+    code = f"import os, sys, json, bpy; print('{MARK}' + json.dumps({told}))"
     try:
         done = subprocess.run(
             [*command, "--background", "--factory-startup", "--python-expr", code],
@@ -109,7 +121,7 @@ def _ask(command: Sequence[str]):
 def _in_executable(program: Executable, paths: Sequence[str], zip_file: Path) -> Step:
     values = {"MOCAP_TEST_SITE": str(test_site(program.python)), "MOCAP_ZIP": str(zip_file), **SMALL}
     command = [*program.command, "--background", "--factory-startup", "--python-exit-code", "1"]
-    command += ["--python", str(ROOT / "tests" / "run_in_blender.py"), "--"]
+    command += ["--python", str(START), "--"]
     return Step(f"Blender {program.blender}", command, LIMIT, pytest=True, environment=program.variables(values), parts=in_parts(paths))
 
 
