@@ -95,7 +95,9 @@ def _ask_box(command: Sequence[str]):
         return answer
     subprocess.run([*command[:2], "down", command[-1]], stdin=subprocess.DEVNULL, timeout=60, cwd=str(ROOT))
     answer = _ask(command)
-    return answer if isinstance(answer, str) or answer["sees"] else f"does not see {ROOT}: blender-box mounts another folder under that name"
+    if isinstance(answer, str) or answer["sees"]:
+        return answer
+    return f"does not see {ROOT}: the box mounts another folder under that name"
 
 
 def _ask(command: Sequence[str]):
