@@ -86,6 +86,17 @@ class ExportOptions:
     map_layout: Literal["tqs", "matrices"] = "tqs"
     map_container: Literal["bin", "ktx2"] = "bin"
 
+    @property
+    def matched(self) -> float | None:
+        """Metres: how far Blender's own way between keys may be from a clip; what is left of the bound is for making it smaller."""
+        if not self.match:
+            return None
+        return (0.5 if self.bound is not None or "map" in self.formats else 1.0) * (1e-4 if self.bound is None else self.bound)
+
+    def bound_of(self, made: Made) -> float | None:
+        """Metres: how far reduction may move anything of a clip."""
+        return self.bound if self.bound is None or made.gap is None else max(self.bound - 1.1 * made.gap, 0.3 * self.bound)
+
 
 PRESETS: Mapping[str, ExportOptions] = {
     "web": ExportOptions(("threejs", "glb"), bound=1e-4),
@@ -293,7 +304,7 @@ def _made(on: Stage, chosen: Playing, name: str, options: ExportOptions, scene: 
         name=name,
         scene=scene,
         bones=options.bones,
-        bound=(options.bound or 1e-4) if options.match else None,
+        bound=options.matched,
         in_place=options.in_place,
         progress=progress,
     )

@@ -61,7 +61,7 @@ def _threejs(job: Job) -> Written:
     compacts: list[Compact] = []
     for made in job.made:
         clip = node_clip.additive(made.clip) if options.additive else made.clip
-        compacts.append(clip_reduce.compact(clip, job.stage.body, options.bound, JsonWriting(), thin=options.thin))
+        compacts.append(clip_reduce.compact(clip, job.stage.body, options.bound_of(made), JsonWriting(), thin=options.thin))
     decimals = 7 if options.bound is None else 6
     converted = [threejs_clip.to_clip(job.stage.tree, one, morph_names=options.morph_names, time_decimals=decimals) for one in compacts]
     groups = [list(range(len(compacts)))] if options.together and len(compacts) > 1 else [[k] for k in range(len(compacts))]
@@ -104,7 +104,7 @@ def _entry(path: Path, clips: Sequence[threejs.Clip], one: Compact, error: Measu
 def _glb(job: Job) -> Written:
     options, stage = job.options, job.stage
     notes: list[str] = []
-    compacts = [clip_reduce.compact(m.clip, stage.body, options.bound, GlbWriting(), thin=options.thin) for m in job.made]
+    compacts = [clip_reduce.compact(m.clip, stage.body, options.bound_of(m), GlbWriting(), thin=options.thin) for m in job.made]
     groups = [list(range(len(compacts)))] if options.together and len(compacts) > 1 else [[k] for k in range(len(compacts))]
     files: list[ExportedFile] = []
     for members in groups:

@@ -69,7 +69,7 @@ def write(
         on = node_clips.stage(obj, known, scene, result.target)
         chosen = playing.choose(obj, result.action)
         if choices.match:
-            made = node_clips.of_action(on, chosen, scene=scene, bound=choices.bound or 1e-4)
+            made = node_clips.of_action(on, chosen, scene=scene, bound=options.matched)
         else:
             made = node_clips.of_motion(on, result.on_bones, name=result.action.name)
             made = node_clips.with_extras(on, made, chosen, node_clips.sample_frames(chosen, scene))

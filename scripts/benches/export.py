@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Exports: their size, their speed and their truth.
+"""Exports: their size and their speed. Their truth is :mod:`.export_grid`.
 
-Sizes and speed: five takes at their own rates on one character's armature alone, clip by clip, against Blender's glTF exporter (as it is,
-and without its optimisation) and against three.js JSON with all digits. Beside them glTF Transform and gltfpack on our own full file, with
-the errors measured as ours are. Truth: three characters, five takes and five rates, as JSON and as GLB, played by three.js, against
-Blender's evaluated pose on keys and against the slerp of the neighbours between them.
+Five takes at their own rates on one character's armature alone, clip by clip, against Blender's glTF exporter (as it is, and without its
+optimisation) and against three.js JSON with all digits. Beside them glTF Transform and gltfpack on our own full file, with the errors
+measured as ours are.
 """
 
 from __future__ import annotations
@@ -34,19 +33,17 @@ TAKES = (
     "cmu/asf_01_01_playground_jumps_turn_30fps.bvh",
 )
 CHARACTERS = ("mh_ue_names_apose.glb", "mh_mixamo_names_scale001.glb", "mh_vrm1_tpose.vrm")
-RATES = (Fraction(24), Fraction(30000, 1001), Fraction(30), Fraction(60), Fraction(120))
 REPEATS = 3
 
 
-def measure(*, grid: bool = True) -> list[Figure]:
-    """Every figure. ``grid`` False leaves the long comparison in three.js out."""
+def measure() -> list[Figure]:
+    """Every figure."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        figures = _sizes_and_speed(folder)
-        return figures + (_truth(folder) if grid else [])
+        return _sizes_and_speed(Path(name))
 
 
-def _setting(take_file: str, character: str, rate: Fraction | None, *, skinned: bool):
+def _setting(take_file: str, character: str, rate: Fraction | None, *, skinned: bool, mode: str = ""):
+    """A character with a take on it; its bones in another rotation ``mode``."""
     import bpy
 
     from mocap_addon import formats
@@ -60,6 +57,9 @@ def _setting(take_file: str, character: str, rate: Fraction | None, *, skinned: 
     if not skinned:
         for child in list(obj.children):
             bpy.data.objects.remove(child)
+    if mode:
+        for pose in obj.pose.bones:
+            pose.rotation_mode = mode
     result = retarget_onto(obj, take)
     scenes.set_frame_range(bpy.context.scene, *result.action.frame_range)
     return obj, result
@@ -199,59 +199,3 @@ def _ready() -> bool:
         return True
     done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=NODE, capture_output=True, text=True, timeout=300)
     return done.returncode == 0
-
-
-def _truth(folder: Path) -> list[Figure]:
-    """Three characters, five takes, five rates, JSON and GLB in three.js."""
-    from mocap_addon.blender import export
-    from tests.blender.export_helpers import apart, halfway, play_all, shown
-
-    worst = {"keys": 0.0, "between": 0.0, "reduced": 0.0, "duration": 0.0}
-    gaps: list[float] = []
-    clips = 0
-    for character in CHARACTERS:
-        for file in TAKES:
-            for rate in RATES:
-                obj, result = _setting(file, character, rate, skinned=True)
-                count, seconds = len(result.motion.times), float(1 / rate)
-                picked = np.unique(np.linspace(0, count - 2, 10).astype(int))
-                needed = sorted({*picked.tolist(), *(picked + 1).tolist()})
-                poses = dict(zip(needed, shown(obj, [1 + f for f in needed]), strict=True))
-                keys = [poses[f] for f in picked]
-                middles = [halfway(obj, poses[f], poses[f + 1]) for f in picked]
-                times = [*(f * seconds for f in picked), *((f + 0.5) * seconds for f in picked)]
-                wanted = []
-                for bound in (None, 1e-4):
-                    options = export.ExportOptions(("threejs", "glb"), bound=bound, together=False)
-                    own = folder / str(bound)
-                    own.mkdir(exist_ok=True)
-                    export.export_actions(obj, [result.action.name], own, options, character=SHARED / "targets" / character)
-                    for more in ({"clips": own / f"{result.action.name}.clip.json"}, {}):
-                        wanted.append({"character": own / f"{obj.name}.glb", "times": [float(t) for t in times], **more})
-                for bound, both_formats in zip((None, 1e-4), np.array_split(play_all(wanted), 2), strict=True):
-                    for played in both_formats:
-                        clips += 1
-                        worst["duration"] = max(worst["duration"], abs(played["duration"] - (count - 1) * seconds))
-                        both = {**played, "frames": played["frames"][: len(picked)]}, {**played, "frames": played["frames"][len(picked) :]}
-                        found = apart(both[0], keys), apart(both[1], middles)
-                        if bound is None:
-                            worst["keys"], worst["between"] = max(worst["keys"], found[0]), max(worst["between"], found[1])
-                        else:
-                            worst["reduced"] = max(worst["reduced"], *found)
-                if rate == 24:
-                    gaps.append(_gap(obj, result.action.name))
-                print(character, file, rate, worst, file=sys.stderr)
-    return [
-        Figure("clips played in three.js", clips, ""),
-        Figure("joints on keys, worst", 1000 * worst["keys"], "mm", 0.1),
-        Figure("joints between keys against the slerp of the neighbours, worst", 1000 * worst["between"], "mm", 0.1),
-        Figure("joints of clips at 0.1 mm, worst", 1000 * worst["reduced"], "mm", 0.11),
-        Figure("durations, worst", 1000 * worst["duration"], "ms", 0.1),
-        Figure("Blender between keys at 24 fps, without more keys, worst", 1000 * max(gaps), "mm"),
-    ]
-
-
-def _gap(obj, action: str) -> float:
-    from mocap_addon.blender import node_clips, playing
-
-    return node_clips.of_action(node_clips.stage(obj), playing.choose(obj, action), gap=True).gap or 0.0
