@@ -19,7 +19,7 @@ from ..retarget.neutral import Chosen, reference_notes, source_reference
 from ..retarget.travel import sole_thickness
 from ..rig.roles import RoleMap
 from ..rig.table import CorrectionTable
-from . import actions, armature, control_check, control_rig, existing, extra_keys, morph_keys, routing, scenes, state
+from . import actions, armature, control_check, control_rig, existing, extra_keys, morph_keys, recorded, routing, scenes, state
 from .armature import Target
 from .control_rig import Controls, Puppet
 from .existing import Existing
@@ -103,7 +103,7 @@ def retarget_onto(
     obj : armature object
     take : Take
     table : CorrectionTable, optional
-        An edited or loaded one; computed when missing.
+        An edited or loaded one; when missing that of the recording (:mod:`.recorded`), else computed.
     options : JobOptions, optional
     character : Character, optional
         ``obj`` as it was read before, by the same table and options: for many takes onto one.
@@ -182,6 +182,10 @@ def carry(
     character = character or character_of(obj, table=table, options=options)
     target, target_roles, puppet = character.target, character.roles, character.puppet
     source_roles = rig.match(take.skeleton)
+    told: tuple[str, ...] = ()
+    if table is None:
+        table = recorded.table_of(take, puppet.skeleton.names)
+        told = recorded.notes(take, table)
     table, bodies = _table(take, target, puppet, source_roles, table, options.reference_frame)
     matched = time.perf_counter()
 
@@ -204,6 +208,7 @@ def carry(
     timing = {"table": matched - started, "retarget": time.perf_counter() - matched}
     notes = (
         *take.notes,
+        *told,
         *reference_notes(take, options.reference_frame),
         *source_roles.notes,
         *target_roles.notes,

@@ -149,8 +149,9 @@ class Converter:
         from . import exports
 
         start = perf_counter()
-        options = job_settings.job_options(self.options, self.table)
-        obj = self.stage.set(_rate(take, job_settings.rate(self.options, self.table)))
+        kept = self.table or self.stage.table_of(take)
+        options = job_settings.job_options(self.options, kept)
+        obj = self.stage.set(_rate(take, job_settings.rate(self.options, kept)))
         ready = perf_counter()
         result = self.stage.retarget(obj, take, self.table, options=options)
         result, feet = planting.planted(obj, result, self.options)

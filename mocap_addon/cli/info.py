@@ -96,7 +96,7 @@ def _record(path: Path, take: Take, roles: RoleMap, pose: str, reference: Found)
         "curves": sorted(take.curves),
         "props": sorted(take.props),
         "warnings": [*take.notes, *reference.notes, *roles.notes],
-        "facts": {key: value for key, value in facts.items() if isinstance(value, (str, int, float, bool))},
+        "facts": {key: value for key, value in facts.items() if isinstance(value, (str, int, float, bool)) and key != "table"},
     }
 
 

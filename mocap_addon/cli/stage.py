@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ..blender import characters, job, scenes
+from ..blender import characters, job, recorded, scenes
 
 if TYPE_CHECKING:
     import bpy
@@ -45,12 +45,14 @@ class Stage:
         try:
             if character.suffix.lower() == ".blend":
                 self._file = character
-                self.set(None)
+                bones = self.set(None).data.bones
             else:
                 scenes.fresh()
                 found = characters.bring_in(character, armature)
                 self._armature, self._notes = found.armature.name, found.notes
+                bones = found.armature.data.bones
                 self._file = scenes.save_blend(Path(self._folder.name) / "character.blend")
+            self._bones = tuple(bones.keys())
         except BaseException:
             self._folder.cleanup()
             raise
@@ -72,6 +74,10 @@ class Stage:
     def rate(self) -> Fraction:
         """Frames a second of the scene that is set."""
         return scenes.scene_rate(scenes.current())
+
+    def table_of(self, take: Take) -> CorrectionTable | None:
+        """The correction table that is kept with a take, where it is of this character."""
+        return recorded.table_of(take, self._bones)
 
     def retarget(
         self,

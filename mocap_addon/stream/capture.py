@@ -274,7 +274,19 @@ def _body(capture: Capture, key: Key, keys: Sequence[Key], names: Mapping[str, s
     take = to_take(frames, skeleton, found.times, props=props)
     who = names.get(key[2]) or names.get(" ".join(key)) or item.name or take.performer
     curves = {**take.curves, **_faces(capture, key, keys, track, raw)}
-    return replace(take, rate=found.rate, curves=curves, performer=who, **_told(capture, key, track, kept, found))
+    take = replace(take, rate=found.rate, curves=curves, performer=who, **_told(capture, key, track, kept, found))
+    return _as_shown(take, key, capture.sidecar)
+
+
+def _as_shown(take: Take, key: Key, said: notes.Sidecar | None) -> Take:
+    """The take with the calibration that the performer had when it was recorded; ``facts["table"]`` holds the correction table of then."""
+    if said is None:
+        return take
+    pose = notes.reference_pose(notes.of_performer(said.references, key), take.skeleton.names)
+    if pose is not None:
+        take = replace(take, skeleton=take.skeleton.with_rest(quat.normalize(pose[0]), pose[1]))
+    table = notes.of_performer(said.tables, key)
+    return replace(take, facts={**take.facts, "table": table}) if table else take
 
 
 def _told(capture: Capture, key: Key, track: Track, kept: Sequence[Entry], found: Axis) -> dict[str, Any]:

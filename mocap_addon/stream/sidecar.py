@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..motion.errors import FileError
 
+Array = NDArray[np.float64]
 State = Literal["recording", "finished", "recovered"]
 
 
@@ -36,8 +40,42 @@ class Sidecar:
     performers: dict[str, str] = field(default_factory=dict[str, str])
     """What a person calls who the capture knows by another name."""
     tables: dict[str, str] = field(default_factory=dict[str, str])
-    """The performer's correction table, as TOML."""
+    """By which correction table a performer was shown, as TOML. Performers of this and of :attr:`references` by ``protocol host port kind
+    id``, as a capture tells them apart, or by the id alone."""
+    references: dict[str, str] = field(default_factory=dict[str, str])
+    """The performer's pose that stands as the character does at rest (:func:`reference_text`)."""
     more: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def of_performer(kept: Mapping[str, object], key: tuple[str, str, str]) -> str:
+    """What is kept of one performer in ``tables`` or ``references``; empty where there is nothing."""
+    found = kept.get(" ".join(key), kept.get(key[2], ""))
+    return found if isinstance(found, str) else ""
+
+
+def reference_text(joints: Sequence[str], rotations: Array, translations: Array) -> str:
+    """A calibration pose as text: local rotations ``(J, 4)`` and translations ``(J, 3)``."""
+    pose = {"rotations": np.round(rotations, 7).tolist(), "translations": np.round(translations, 5).tolist()}
+    return json.dumps({"joints": list(joints), **pose})
+
+
+def reference_pose(text: str, joints: Sequence[str]) -> tuple[Array, Array] | None:
+    """The reverse of :func:`reference_text`; None where it is of other joints, or damaged."""
+    try:
+        stored = json.loads(text or "{}")
+        if stored.get("joints") != list(joints):
+            return None
+        rotations, translations = (np.array(stored[name], dtype=np.float64) for name in ("rotations", "translations"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    count = len(joints)
+    fits = (
+        rotations.shape == (count, 4)
+        and translations.shape == (count, 3)
+        and np.isfinite(rotations).all()
+        and np.isfinite(translations).all()
+    )
+    return (rotations, translations) if fits and (np.abs(rotations).max(axis=-1) > 0.1).all() else None
 
 
 def beside(capture: str | Path) -> Path:

@@ -7,7 +7,6 @@ window, where timers do not run, :func:`pump` does the same. What a person is to
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import time
@@ -15,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import bpy
-import numpy as np
 
 from ..blender import live_pose
 from ..motion.errors import MocapError
@@ -23,9 +21,10 @@ from ..stream.greetings import greeted
 from ..stream.performers import Key
 from ..stream.sample import Sampled
 from ..stream.session import LiveSession, recover
-from ..stream.sidecar import Sidecar, unfinished
+from ..stream.sidecar import Sidecar, reference_text, unfinished
 from ..stream.supervisor import Source, StreamError
-from . import body, live_hold, live_send, preview, table_sync
+from . import body, live_hold, live_notes, live_send, preview, table_sync
+from .live_notes import identity, reference_of
 
 INTERVAL = 1.0 / 60.0
 _SEEN_EVERY = 0.25
@@ -68,12 +67,6 @@ def protocol_items() -> tuple[tuple[str, str, str], ...]:
     from . import live_properties
 
     return live_properties.ITEMS
-
-
-def identity(key: Key) -> str:
-    """Who somebody is from one start of the sender to the next: protocol, the sender's host, kind and name, but not its port."""
-    protocol, _, address = key[0].partition(" ")
-    return "|".join((protocol, address.rpartition(":")[0], key[1], key[2]))
 
 
 # --- begin and end ----------------------------------------------------------------------------------------------------------------------
@@ -349,17 +342,6 @@ def _choose_character(scene: bpy.types.Scene, made) -> None:
 # --- calibration ------------------------------------------------------------------------------------------------------------------------
 
 
-def reference_of(binding, skeleton) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The performer's calibrated pose, local; None where there is none for these joints."""
-    try:
-        stored = json.loads(binding.reference or "{}")
-        if stored.get("joints") == list(skeleton.names):
-            return np.array(stored["rotations"], dtype=np.float64), np.array(stored["translations"], dtype=np.float64)
-    except (ValueError, KeyError, TypeError):
-        pass
-    return None, None
-
-
 def calibrate(in_seconds: float) -> None:
     """Take everybody's pose of then as the one that stands as their characters do at rest.
 
@@ -388,10 +370,7 @@ def _calibrate_now(found: Running) -> None:
         if binding.kind != "body" or moment is None or moment.skeleton is None or moment.stale:
             continue
         rotations, translations = live_pose.stood(moment.skeleton, moment.rotations, moment.translations)
-        joints = list(moment.skeleton.names)
-        binding.reference = json.dumps(
-            {"joints": joints, "rotations": np.round(rotations, 7).tolist(), "translations": np.round(translations, 5).tolist()}
-        )
+        binding.reference = reference_text(moment.skeleton.names, rotations, translations)
         count += 1
     forget()
     found.message = f"{count} performer{'s' if count != 1 else ''} calibrated." if count else "Nobody was heard, so nobody is calibrated."
@@ -437,8 +416,8 @@ def _record_now(found: Running, scene: bpy.types.Scene) -> None:
     folder = recordings(scene)
     while (folder / f"{take_name(scene)}.pcap").exists():
         settings.number += 1
-    names = {b.identity.rpartition("|")[2]: b.name for b in settings.performers}
-    notes = Sidecar(take=_clean(settings.take) or "Take", number=settings.number, slate=settings.slate, performers=names)
+    notes = Sidecar(take=_clean(settings.take) or "Take", number=settings.number, slate=settings.slate)
+    live_notes.keep(found.session, found.rigs, scene, notes)
     settings.rating = 0
     found.session.record(folder / f"{take_name(scene)}.pcap", preroll=float(settings.preroll), notes=notes)
     found.message = ""

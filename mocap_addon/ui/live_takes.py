@@ -16,7 +16,7 @@ from ..blender import actions, batch, compat, live_pose, prop_objects, scenes
 from ..motion.errors import MocapError
 from ..motion.take import Take
 from ..stream import capture, sidecar
-from . import body, live, live_hold, settings, table_sync
+from . import body, live, live_hold, live_notes, settings, table_sync
 
 _last: list[Path] = []
 
@@ -35,6 +35,8 @@ def stop(scene: bpy.types.Scene) -> Path | None:
     if found is None:
         return None
     found.record_at = None
+    if found.session.notes is not None and found.session.recording is not None:
+        live_notes.keep(found.session, found.rigs, scene, found.session.notes)  # with those who came, and what was set, since it began
     path = found.session.stop_recording()
     if path is not None:
         scene.mocap.live.number += 1

@@ -182,6 +182,14 @@ def bone_angle(a: Matrix, b: Matrix) -> float:
     return float(np.degrees(a.to_3x3().col[1].angle(b.to_3x3().col[1])))
 
 
+def roll_about(turn: Matrix, axis: Vector) -> float:
+    """Degrees that a turn turns about a unit axis: what is left after the smallest swing that takes the axis where it goes."""
+    q = turn.to_quaternion()
+    left = axis.rotation_difference(q @ axis).inverted() @ q
+    angle = np.degrees(2.0 * np.arctan2(Vector((left.x, left.y, left.z)).dot(axis), left.w))
+    return float((angle + 180.0) % 360.0 - 180.0)
+
+
 def settings_of(action: bpy.types.Action) -> dict[str, float]:
     """Last part of the data path -> value, for curves of custom properties and of single values of a bone or constraint."""
     pose = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle", "scale")

@@ -29,9 +29,11 @@ from .control_rig_makers import (
     keyed,
     millimetres,
     opened,
+    own_take,
     pole_step,
     posed,
     retarget,
+    roll_about,
     settings_of,
     through_straight,
     turned,
@@ -117,6 +119,26 @@ def test_ik_feet_are_the_fk_solutions(rigify, walk, choice):
     assert ("hand_ik.L" in have) == (choice == "ik") and ("hand_fk.L" in have) == (choice == "ik_legs")
     assert switches['pose.bones["thigh_parent.L"]["IK_FK"]'] == 0.0 and switches['pose.bones["thigh_parent.R"]["pole_vector"]'] == 1.0
     assert switches['pose.bones["upper_arm_parent.L"]["IK_FK"]'] == (0.0 if choice == "ik" else 1.0)
+
+
+@pytest.mark.parametrize("controls", ["fk", "ik"])
+def test_the_rig_shares_the_roll_of_limbs_by_itself(rigify, controls):
+    """Rigify's deform bones split a limb in two. A roll arrives on them as on twist bones that get keys: of the hand none at the elbow and
+    half from the middle on, of thigh and upper arm none where the limb begins and half from the middle on. So they need no keys."""
+    rig, meta = opened(rigify)
+    rolls = np.array([0.0, 40.0, 80.0, -80.0])
+    split = {"hand.L": "forearm.L", "upper_arm.R": "upper_arm.R", "thigh.L": "thigh.L"}
+    result = retarget(rig, own_take(meta, {f"{bone}/Y": rolls for bone in split}), controls=controls)
+    assert not any(row.rule == "twist" for row in result.table.rows)
+    for frame, roll in enumerate(rolls.tolist(), start=1):
+        for bone, limb in split.items():
+            names = (f"DEF-{limb}", f"DEF-{limb}.001", f"ORG-{bone}")
+            bone_at_rest = rig.data.bones[f"ORG-{limb}"]
+            axis = (bone_at_rest.tail_local - bone_at_rest.head_local).normalized()
+            seen = turned(rig, posed(rig, frame, names))
+            first, second, whole = (roll_about(seen[name], axis) for name in names)
+            assert whole == pytest.approx(roll, abs=0.5)
+            assert first == pytest.approx(0.0, abs=0.5) and second == pytest.approx(0.5 * roll, abs=0.5), (bone, frame)
 
 
 def test_a_lifted_heel(rigify):

@@ -133,6 +133,34 @@ def test_a_person_may_name_performers_and_takes(tmp_path):
         formats.read(path)
 
 
+def test_a_performer_is_shown_as_it_was_when_it_was_recorded(tmp_path):
+    """Table and calibration are of one performer; what is of another, or damaged, changes nothing."""
+    take = dance(decoder("mvn").standard(), 60, 61)
+    path = written(tmp_path / "x.pcap", moments([take], decoder("mvn")))
+    (plain,) = formats.read(path)
+    assert "table" not in plain.facts
+    names, lean = plain.skeleton.names, quat.from_axis_angle((1.0, 0.0, 0.0), 0.25)
+    rotations, translations = np.tile(quat.IDENTITY, (len(names), 1)), plain.skeleton.rest_translations
+    rotations[3] = lean
+    text = sidecar.reference_text(names, rotations, translations)
+    whole = " ".join((str(plain.facts["sender"]), "body", "0"))
+    for kept in ({whole: text}, {"0": text}):
+        sidecar.save(path, sidecar.Sidecar(references=kept, tables={whole: "version = 1"}))
+        (back,) = formats.read(path)
+        assert back.facts["table"] == "version = 1"
+        assert np.allclose(back.skeleton.rest_rotations[3], lean, atol=1e-6) and np.allclose(back.skeleton.rest_rotations[:3], [1, 0, 0, 0])
+        assert np.allclose(back.skeleton.rest_translations, translations, atol=1e-5)
+        assert np.array_equal(back.local_rotations, plain.local_rotations)
+    others = sidecar.reference_text(names[1:], rotations[1:], translations[1:])
+    nothing = sidecar.reference_text(names, 0.0 * rotations, translations)
+    for bad in (others, nothing, "{", "[1]", '{"joints": 5}', text.replace("0.25", "x")[:-9]):
+        sidecar.save(path, sidecar.Sidecar(references={whole: bad}, tables={"1": "version = 1"}))
+        (back,) = formats.read(path)
+        assert np.array_equal(back.skeleton.rest_rotations, plain.skeleton.rest_rotations) and "table" not in back.facts
+    sidecar.beside(path).write_text(f'{{"references": {{"{whole}": 7}}, "tables": {{"{whole}": ["x"]}}}}')
+    assert "table" not in formats.read(path)[0].facts
+
+
 def test_what_is_in_a_capture_of_something_else_is_said(tmp_path):
     path = tmp_path / "x.pcap"
     path.write_bytes(pcap([]))

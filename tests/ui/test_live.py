@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -15,15 +16,15 @@ import numpy as np
 import pytest
 
 import mocap_addon
-from mocap_addon import formats
-from mocap_addon.blender import scenes
+from mocap_addon import cli, formats
+from mocap_addon.blender import recipes, scenes
 from mocap_addon.blender.job import JobOptions, retarget_onto
 from mocap_addon.motion import quat
 from mocap_addon.motion.take import PropTrack
 from mocap_addon.retarget.sending import on_protocol
 from mocap_addon.stream import protocols, send
 from mocap_addon.stream.frame import Sender
-from mocap_addon.ui import live, live_hold, live_send, live_takes
+from mocap_addon.ui import live, live_hold, live_send, live_takes, table_sync
 from tests.paths import SHARED, need
 
 WALK = SHARED / "cmu" / "asf_02_01_walk.bvh"
@@ -248,6 +249,69 @@ def test_calibration_takes_the_pose_as_the_rest(character, port, walk_take):
         bone = character.evaluated_get(graph).pose.bones[name]
         away = bone.matrix.to_quaternion().rotation_difference(bone.bone.matrix_local.to_quaternion()).angle
         assert np.degrees(min(away, 2 * np.pi - away)) < 0.05, name
+
+
+def test_a_recording_is_used_again_by_the_table_that_it_was_shown_by(character, port, walk_take, tmp_path, capfd):
+    """Corrections and sliders that were on while it was recorded come with the file: into another scene, and to the command line."""
+    scene = bpy.context.scene
+    bare = tmp_path / "bare.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(bare), copy=True)
+    scene.mocap.live.folder = str(tmp_path)
+    found = listen(port)
+    stream = Stream(walk_take, port)
+    try:
+        assert stream.pump(10.0, until=lambda: character.mocap.live)
+        bpy.ops.mocap.live_record()
+        assert stream.pump(10.0, until=lambda: found.session.recording is not None)
+        table = next(iter(found.rigs.values())).table
+        hand = next(row for row in table.rows if row.role == "leftHand")
+        table_sync.from_table(character, table.with_row(replace(hand, correction=(0.0, 35.0, 0.0))))
+        character.mocap.arm_space = 0.3  # set while it records: what stands at its end counts
+        live.forget()
+        stream.pump(0.4)
+        bpy.ops.mocap.live_stop_recording()
+    finally:
+        stream.outlet.close()
+    path = tmp_path / "Take_001.pcap"
+    name, made = hand.target, character.mocap.live_action
+    assert made is not None
+    bpy.ops.mocap.live_stop()
+    graph = bpy.context.evaluated_depsgraph_get
+    bpy.context.scene.frame_set(int(made.frame_range[0]) + 4)
+    wanted = character.evaluated_get(graph()).pose.bones[name].matrix.to_quaternion()
+    rate = scenes.scene_rate(scene)
+    owner = character.name
+
+    bpy.ops.wm.open_mainfile(filepath=str(bare))
+    other, (take,) = bpy.data.objects[owner], formats.read(path)
+    assert not table_sync.has_table(other)
+    scenes.set_rate(bpy.context.scene, rate)
+    result = retarget_onto(other, take)
+    assert result.table.row(name).correction == (0.0, 35.0, 0.0)
+    assert "The bone table kept with the recording was used." in result.notes
+    plain = retarget_onto(other, replace(take, facts={k: v for k, v in take.facts.items() if k != "table"}))
+    assert plain.table.row(name).correction == (0.0, 0.0, 0.0)
+
+    capfd.readouterr()
+    words = f"convert {path} --character {bare} --out {tmp_path / 'out'} --formats blend --fps scene --json"
+    assert cli.main(words.split()) == 0
+    (line,) = [one for one in capfd.readouterr().out.splitlines() if one.startswith("{")]
+    bpy.ops.wm.open_mainfile(filepath=json.loads(line)["files"]["blend"])
+    shown = bpy.data.objects[owner]
+    bpy.context.scene.frame_set(int(shown.animation_data.action.frame_range[0]) + 4)
+    again = shown.evaluated_get(graph()).pose.bones[name].matrix.to_quaternion()
+    assert np.degrees(quat.angle(np.array(again), np.array(wanted))) < 4.0  # half a frame apart at most; the correction is 35 degrees
+    stored = recipes.recipe_of(shown.animation_data.action)
+    assert stored["options"]["adjustments"]["arm_space"] == pytest.approx(np.degrees(0.3), abs=1e-3)
+
+
+def test_the_table_of_another_character_is_not_used(character, walk_take):
+    text = 'version = 1\n[[row]]\nrole = "hips"\ntarget = "nobody"\nsource = "Hips"\n'
+    for kept in (text, "no table at all ["):
+        take = replace(walk_take, facts={**walk_take.facts, "table": kept})
+        result = retarget_onto(character, take)
+        assert len(result.table.rows) > 15
+        assert any("of another character" in note for note in result.notes)
 
 
 def test_a_recording_cut_short_by_a_crash_is_told_of_and_used(character, port, walk_take, tmp_path):
