@@ -5,6 +5,8 @@ A part is in contact while it is low and slow, with hysteresis that works the sa
 leaving limits counts when it is somewhere below the entering ones. What "low" means depends on the take. Where nearly everything slow
 happens at one height, that is the floor, and heights count from it. Else (stairs, uneven ground) a part is low where it is lowest in its
 own near past and future, or close to the scene's surface; and a foot that is always above the other one carries nothing and is dropped.
+A take whose slow feet are all on the scene's surface was made for it: then heights count from that. The lower foot may stand a good deal
+higher than the floor while it is still: floors of recordings slope a little.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ RAISED = 0.03
 """Metres: a heel that much higher than the ball is up."""
 LANDING = 0.1
 """Seconds that a landing or lift-off takes at most; what slides for longer slides in contact."""
+NOWHERE = 99.0
+"""Metres over the scene's surface where there is none."""
 STILL = 0.04
 """m/s: what stands still is no faster after the low pass."""
 
@@ -76,9 +80,8 @@ def _travel_speed(soles: Array, times: Array) -> Array:
     return np.hypot(v[:, 0], v[:, 1])
 
 
-def own_floor(soles: Array, slow: Flags) -> float | None:
-    """Height of the floor that a take stands on, of soles ``(F, 2, 3, 3)`` and where they are slow ``(F, 2, 3)``; None: no single one."""
-    z = soles[..., 2]
+def own_floor(z: Array, slow: Flags) -> float | None:
+    """Height of the floor that a take stands on, of its soles' heights and where they are slow, both ``(F, 2, 3)``; None: no single one."""
     if not np.any(slow[:, :, :2]):
         return float(np.percentile(z.min(axis=(1, 2)), 5.0))
     low = np.percentile(z.min(axis=(1, 2)), 5.0)
@@ -88,6 +91,14 @@ def own_floor(soles: Array, slow: Flags) -> float | None:
         return float(low)
     heights = z.min(axis=2)[np.arange(len(z)), lower_foot][standing]
     return float(low) if np.mean(np.abs(heights - np.median(heights)) < 0.06) > 0.8 else None
+
+
+def _on_scene(over: Array, slow: Flags) -> bool:
+    """Whether feet that are slow stand on the scene's surface nearly always, of heights over it (F, 2, 3)."""
+    low = np.nan_to_num(over, nan=NOWHERE).min(axis=2)
+    either = np.where(slow[..., :2].any(axis=2), np.abs(low), np.inf).min(axis=1)
+    standing = np.isfinite(either)
+    return bool(np.any(standing)) and float(np.mean(either[standing] < 0.03)) > 0.8
 
 
 def detect(
@@ -122,9 +133,18 @@ def detect(
     enter_speed = np.maximum(settings.enter_speed * scale, travel)
     stay_speed = np.maximum(settings.leave_speed * scale, 2.0 * travel)
     stay_slow, enter_slow = v < stay_speed[:, None, None], v < enter_speed[:, None, None]
-    floor = own_floor(soles, enter_slow)
-    height = _heights(soles, enter_slow, floor, dt, over_scene)
-    stay, enter = stay_slow & (height < settings.leave_height * scale), enter_slow & (height < settings.enter_height * scale)
+    z = soles[..., 2]
+    floor = own_floor(z, enter_slow)
+    level = floor
+    if floor is None and over_scene is not None and _on_scene(over_scene, enter_slow):
+        z, level = np.where(np.isnan(over_scene), NOWHERE, over_scene), 0.0
+    height = _over_floor(z, enter_slow, level) if level is not None else _over_lowest(z, dt, over_scene)
+    lowest = z.min(axis=2)
+    lower = (lowest <= lowest[:, ::-1])[..., None]
+    stay = stay_slow & (height < settings.leave_height * scale)
+    stay |= lower & (v < settings.enter_speed * scale) & (height < 2.0 * settings.leave_height * scale)
+    enter = enter_slow & (height < settings.enter_height * scale)
+    enter |= lower & (v < 0.5 * settings.enter_speed * scale) & (height < 2.0 * settings.enter_height * scale)
     parts = np.zeros(stay.shape, dtype=bool)
     for side in range(2):
         for part in range(3):
@@ -132,7 +152,7 @@ def detect(
             found = signals.majority(found, settings.majority, dt)
             found = signals.without_gaps(found, settings.shortest_gap, dt)
             parts[:, side, part] = signals.without_short(found, settings.shortest_contact, dt)
-    if floor is None:
+    if level is None:
         _drop_raised(parts, soles, settings.enter_height * scale)
     _trim(parts, v, stay_speed, signals.half_width(LANDING, dt))
     return summed(parts, has_toe, floor)
@@ -174,18 +194,20 @@ def summed(parts: Flags, has_toe: tuple[bool, bool], floor: float | None) -> Con
     return Contacts(parts, held, parts[:, :, HEEL] & parts[:, :, BALL], floor)
 
 
-def _heights(soles: Array, slow: Flags, floor: float | None, dt: float, over_scene: Array | None) -> Array:
-    """(F, 2, 3): how high each part is over what it would touch."""
-    z = soles[..., 2]
-    if floor is not None:
-        out = np.empty_like(z)
-        for side in range(2):
-            for part in range(3):
-                own = z[:, side, part]
-                rests = own[slow[:, side, part] & (own < floor + 0.1)]
-                base = float(np.percentile(rests, 10.0)) if len(rests) > 4 else floor
-                out[:, side, part] = own - np.clip(base, floor - 0.05, floor + 0.05)
-        return out
+def _over_floor(z: Array, slow: Flags, floor: float) -> Array:
+    """(F, 2, 3): how high each part is over the floor; each counts from where it rests itself, up to 5 cm beside the floor."""
+    out = np.empty_like(z)
+    for side in range(2):
+        for part in range(3):
+            own = z[:, side, part]
+            rests = own[slow[:, side, part] & (own < floor + 0.1)]
+            base = float(np.percentile(rests, 10.0)) if len(rests) > 4 else floor
+            out[:, side, part] = own - np.clip(base, floor - 0.05, floor + 0.05)
+    return out
+
+
+def _over_lowest(z: Array, dt: float, over_scene: Array | None) -> Array:
+    """(F, 2, 3): how high each part is over the lowest one around, or over the scene, whatever is less."""
     near = signals.half_width(0.3, dt)
     out = z - signals.lowest(z.reshape(len(z), 6), near).reshape(z.shape)
     if over_scene is not None:

@@ -92,7 +92,7 @@ def _prepare(take: Take, feet: Feet, ground: Ground | None, settings: FeetSettin
     carried: Array | None = None
     over: Array | None = None
     slow = contacts.speeds(points, times, settings) < settings.enter_speed * feet.length / 0.9
-    even = contacts.own_floor(points, slow) is not None
+    even = contacts.own_floor(points[..., 2], slow) is not None
     if ground is not None and (moving or not even):
         found = clearance.under(ground, points, times, settings)
         over = points[..., 2] - found.height.reshape(-1, 2, 3)
