@@ -98,7 +98,7 @@ def _on_scene(over: Array, slow: Flags) -> bool:
     low = np.nan_to_num(over, nan=NOWHERE).min(axis=2)
     either = np.where(slow[..., :2].any(axis=2), np.abs(low), np.inf).min(axis=1)
     standing = np.isfinite(either)
-    return bool(np.any(standing)) and float(np.mean(either[standing] < 0.03)) > 0.8
+    return bool(np.any(standing)) and np.count_nonzero(either < 0.03) > 0.8 * np.count_nonzero(standing)
 
 
 def detect(
