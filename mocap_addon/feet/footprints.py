@@ -2,7 +2,7 @@
 """Where each contact stands: one place and one rotation of the foot, known from the whole contact.
 
 A contact's place is the mean of where its ball is while the foot is flat (the middle of what slides), in the space of what it stands on.
-The sole is laid onto the surface under it: ten rays along it say which of several levels carries it, how that is inclined, and whether
+The sole is laid onto the surface under it: twelve rays along it say which of several levels carries it, how that is inclined, and whether
 toes or heel would stick in a riser; then the place is pulled back.
 """
 

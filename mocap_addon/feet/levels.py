@@ -19,7 +19,15 @@ Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
 SAMPLES = 9
-"""Rays along a sole from heel to tip; one more is cast at the ball."""
+"""Rays along a sole from heel to tip; one more is cast behind it, one in front of it, and one at the ball."""
+ROOM = 0.03
+"""Metres behind heel and in front of toes that are to be free of risers: closer to one a foot would have to come straight down."""
+BACK = 0.07
+"""Metres that toes are pulled back at most for the sake of that; out of a riser in any case."""
+SOLE = slice(1, 1 + SAMPLES)
+"""Those of the rays that are under the sole itself; its ends are the second one and the last but two."""
+WHOLE = slice(0, SAMPLES + 2)
+"""With those behind and in front."""
 SEARCH = 3.0
 """Metres above and below that are asked for at once; who climbs farther is asked for again."""
 SUPPORT = 0.3
@@ -65,7 +73,8 @@ def find_levels(
     n = len(side)
     heel = -np.array([leg.sole.heel_offset + leg.sole.ball_offset for leg in feet.legs])[side]  # type: ignore[operator]
     tip = np.array([leg.sole.toe_length for leg in feet.legs])[side]  # type: ignore[arg-type]
-    offsets = np.column_stack([heel[:, None] + (tip - heel)[:, None] * np.linspace(0.0, 1.0, SAMPLES), np.zeros(n)])
+    along = heel[:, None] + (tip - heel)[:, None] * np.linspace(0.0, 1.0, SAMPLES)
+    offsets = np.column_stack([heel - ROOM, along, tip + ROOM, np.zeros(n)])
     steepest = float(np.cos(np.radians(settings.slope_limit)))
     at = ball.copy()
     rise = np.zeros(n)
@@ -170,7 +179,8 @@ def _carrying(under: _Under, offsets: Array, ahead: Array, ball: bool = True) ->
     predicted = z[:, :, None] + slope[:, :, None] * (offsets[:, None, :] - offsets[:, :, None])
     with np.errstate(invalid="ignore"):
         on = np.abs(z[:, None, :] - predicted) < EVEN  # (n, j, k): sample k lies on the plane of j
-    share = on[..., :SAMPLES].mean(axis=2)
+    share = on[..., SOLE].mean(axis=2)
+    share[:, [0, WHOLE.stop - 1]] = -1.0  # what lies beyond the sole carries nothing
     at_ball = np.nan_to_num(predicted[:, :, -1], nan=-np.inf)
     enough = np.where(share >= SUPPORT, at_ball, -np.inf)
     with_ball = np.where(on[:, :, -1], enough, -np.inf)
@@ -184,25 +194,25 @@ def _carrying(under: _Under, offsets: Array, ahead: Array, ball: bool = True) ->
 def _out_of_risers(under: _Under, offsets: Array, ahead: Array, tip: Array, heel: Array, settings: FeetSettings) -> Array:
     """How far each place is pushed along its foot so that no higher level is under toes or heel; metres, limited."""
     on, _ = _carrying(under, offsets, ahead)
-    z = under.height[:, :SAMPLES]
-    on, x = on[:, :SAMPLES], offsets[:, :SAMPLES]
+    z, sole = under.height[:, WHOLE], on[:, SOLE]
+    on, x = on[:, WHOLE], offsets[:, WHOLE]
     level = np.where(on, z, np.nan)
     with np.errstate(invalid="ignore"):
         top = np.nanmax(np.where(np.any(on, axis=1, keepdims=True), level, -np.inf), axis=1)
         higher = z > top[:, None] + 0.04
-    foremost = np.where(on, x, -np.inf).max(axis=1)
-    rearmost = np.where(on, x, np.inf).min(axis=1)
+    foremost, rearmost = np.where(on, x, -np.inf).max(axis=1), np.where(on, x, np.inf).min(axis=1)
     in_front = (higher & (x > foremost[:, None])).any(axis=1)
     behind = (higher & (x < rearmost[:, None])).any(axis=1)
-    back = np.where(in_front & ~behind, tip - foremost + 0.005, 0.0)
-    forth = np.where(behind & ~in_front, rearmost - heel + 0.005, 0.0)
-    share = on.mean(axis=1)
+    out = tip - foremost + 0.005
+    back = np.where(in_front & ~behind, np.maximum(out, np.minimum(out + ROOM, BACK)), 0.0)
+    forth = np.where(behind & ~in_front, rearmost - heel + 0.005 + ROOM, 0.0)
+    share = sole.mean(axis=1)
     inward = np.where((share > 0.0) & (share < ENOUGH), (ENOUGH - share) * (tip - heel), 0.0)
-    forth += np.where(~in_front & ~behind & ~on[:, 0] & on[:, -1], inward, 0.0)
-    back += np.where(~in_front & ~behind & on[:, 0] & ~on[:, -1], inward, 0.0)
+    forth += np.where(~in_front & ~behind & ~sole[:, 0] & sole[:, -1], inward, 0.0)
+    back += np.where(~in_front & ~behind & sole[:, 0] & ~sole[:, -1], inward, 0.0)
     limit = settings.toe_in_wall
     other, _ = _carrying(under, offsets, ahead, ball=False)  # what carries the heel alone: the foot may as well go back onto it
-    onto = 0.02 - np.where(other[:, :SAMPLES], x, -np.inf).max(axis=1)
+    onto = 0.02 - np.where(other[:, SOLE], offsets[:, SOLE], -np.inf).max(axis=1)
     rather = ~other[:, -1] & np.any(other, axis=1) & (forth > onto) & (onto > 0.0)
     forth, back = np.where(rather, 0.0, forth), np.where(rather, onto, back)
     return np.minimum(np.nan_to_num(forth, posinf=0.0), limit) - np.minimum(np.nan_to_num(back, posinf=0.0), limit)
@@ -243,6 +253,7 @@ class _Plane:
 def _plane(under: _Under, offsets: Array, ahead: Array) -> _Plane:
     """The plane each sole lies in: through the ground at heel and ball where both are carried, level sideways with the ground's normals."""
     on, best = _carrying(under, offsets, ahead)
+    on[:, [0, WHOLE.stop - 1]] = False
     found = np.any(on, axis=1)
     row = np.arange(len(best))
     z, x = under.height, offsets
@@ -252,13 +263,13 @@ def _plane(under: _Under, offsets: Array, ahead: Array) -> _Plane:
     lateral = -dot(mean, sideways) / np.maximum(mean[:, 2], 0.2)
     own = under.normal[row, best]
     slope = -dot(own, ahead) / np.maximum(own[:, 2], 0.2)
-    both = on[:, 0] & on[:, -1]
+    both = on[:, 1] & on[:, -1]
     with np.errstate(invalid="ignore"):
-        chord = (z[:, -1] - z[:, 0]) / np.minimum(x[:, 0], -1e-6) * -1.0
+        chord = (z[:, -1] - z[:, 1]) / np.minimum(x[:, 1], -1e-6) * -1.0
     slope = np.where(both, chord, slope)
     at_ball = np.where(on[:, -1], z[:, -1], z[row, best] - slope * x[row, best])
     normal = unit(np.array([0.0, 0.0, 1.0]) - ahead * slope[:, None] - sideways * lateral[:, None])
-    return _Plane(at_ball, normal, under.object[row, best], found, on[:, 0] | on[:, 1])
+    return _Plane(at_ball, normal, under.object[row, best], found, on[:, 1] | on[:, 2])
 
 
 def _hanging(rise: Array, side: Indices, found: Flags) -> Flags:

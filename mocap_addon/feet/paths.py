@@ -44,9 +44,9 @@ SWAY = 4.0
 """Hz: what is faster is no pitch but noise."""
 SETTLING = 0.06
 """Seconds next to rolling in which pitch is left alone; as long again until all of it is taken away."""
-AHEAD, BEHIND = 0.29, 0.15
+AHEAD, BEHIND = 0.24, 0.15
 """Parts of a swing that a foot is ahead of its source on a step down, or behind it on a step up, at most."""
-UP_PART = 0.9
+UP_PART = 0.95
 """A foot that steps up has risen in this first part of its way, one that steps down falls in the last."""
 
 

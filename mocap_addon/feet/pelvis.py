@@ -5,7 +5,8 @@ For a planted leg with reach ``r``, hip ``h``, ankle target ``t`` and level dist
 ``t.z - h.z + sqrt(r^2 - l^2)``, and by no less than the same with the leg's most bent length. The wish is the trend of the ground: a line
 from contact to contact, so that stairs are a ramp. Relative to it the offset is held inside the *narrowed* band (the lowest upper limit
 within ``w`` before and after, the highest lower one) and then smoothed with a kernel that is ``w`` wide to either side: a mean of values
-that all lie inside the band of this frame lies inside it. No iteration, no delay, nothing beyond ``w`` matters.
+that all lie inside the band of this frame lies inside it. Where the ramp is steep the knees are bent a little more: a leg that nearly is
+straight would have to fold or stretch abruptly for a foot that comes down or leaves. No iteration, no delay, nothing beyond ``w`` matters.
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ from . import signals
 from .legs import free_reach, length
 from .pose import Legs
 from .settings import FeetSettings
+
+CLIMB = 0.3
+"""m/s: who goes up or down faster than this bends the knees."""
+CROUCH = 0.08
+"""Metres that the pelvis is lower for every m/s beyond it."""
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -56,6 +62,12 @@ def trend(rise: Array, held: Flags, times: Array, settle: float) -> Array:
     return signals.smooth_held(np.interp(times, times[known], level[known]), signals.bell(settle, dt))
 
 
+def crouch(ground: Array, times: Array, window: float) -> Array:
+    """How much lower the pelvis is where the ground under the character rises or falls steeply, (F,) metres."""
+    steep = np.maximum(np.abs(signals.velocity(ground, times)) - CLIMB, 0.0)
+    return CROUCH * signals.smooth_held(steep, signals.bell(window, signals.spacing(times))) if np.any(steep > 0.0) else steep
+
+
 def offset(legs: Legs, target: Array, rise: Array, held: Flags, settings: FeetSettings) -> Array:
     """How far the pelvis goes up, (F,) metres."""
     dt = signals.spacing(legs.times)
@@ -64,4 +76,5 @@ def offset(legs: Legs, target: Array, rise: Array, held: Flags, settings: FeetSe
     high = np.maximum(high, -settings.pelvis_limit)
     n = signals.half_width(settings.pelvis_window, dt)
     inside = np.minimum(np.maximum(0.0, signals.highest(low, n)), signals.lowest(high, n))
+    inside = inside - crouch(ground, legs.times, settings.pelvis_window)
     return ground + signals.smooth_held(inside, signals.bell(settings.pelvis_window, dt))

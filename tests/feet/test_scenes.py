@@ -21,26 +21,25 @@ def fallen_short(scene):
 
 
 @pytest.mark.parametrize("heading", range(0, 360, 45))
-@pytest.mark.parametrize("degrees", [10, 20, 30])
+@pytest.mark.parametrize("degrees", [10, 20, 30, 40])
 def test_slopes_in_every_direction(degrees, heading):
     short, _, _ = fallen_short(scenes.slope(degrees, heading))
     assert not short
-
-
-@pytest.mark.parametrize("heading", range(0, 360, 45))
-def test_a_slope_of_40_degrees(heading):
-    short, m, _ = fallen_short(scenes.slope(40, heading))
-    assert not [r for r in short if not r.name.startswith("M8 knee, 99")]
-    assert m.M8_p99 < 1.3 * m.M8_limit  # steps of half a metre up or down: knees have to work
 
 
 @pytest.mark.parametrize("up", [True, False])
 @pytest.mark.parametrize("stride", [0.28, 0.5, 0.56, 0.6])
 def test_stairs_at_any_stride(stride, up):
     """Treads of 28 cm, every one or two at a time, wherever a flat walk happens to step."""
-    short, m, _ = fallen_short(scenes.stairs(0.17, 0.28, up, length=stride))
-    assert not [r for r in short if not r.name.startswith("M8 knee, 99")]
-    assert m.M8_p99 < 1.5 * m.M8_limit
+    short, _, _ = fallen_short(scenes.stairs(0.17, 0.28, up, length=stride))
+    assert not short
+
+
+@pytest.mark.parametrize("up, offset", [(True, 0.19), (True, 0.23), (False, 0.09), (False, 0.14), (False, 0.23)])
+def test_stairs_that_begin_elsewhere(up, offset):
+    """Feet that come down close to a riser, before it or behind it."""
+    short, _, _ = fallen_short(scenes.stairs(0.17, 0.28, up, offset=offset))
+    assert not short
 
 
 OTHERS = [s.name for s in scenes.others()]
