@@ -97,8 +97,7 @@ def _on_scene(over: Array, slow: Flags) -> bool:
     """Whether feet that are slow stand on the scene's surface nearly always, of heights over it (F, 2, 3)."""
     low = np.nan_to_num(over, nan=NOWHERE).min(axis=2)
     either = np.where(slow[..., :2].any(axis=2), np.abs(low), np.inf).min(axis=1)
-    standing = np.isfinite(either)
-    return bool(np.any(standing)) and np.count_nonzero(either < 0.03) > 0.8 * np.count_nonzero(standing)
+    return bool(np.count_nonzero(either < 0.03) > 0.8 * np.count_nonzero(np.isfinite(either)))
 
 
 def detect(
