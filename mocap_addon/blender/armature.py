@@ -177,11 +177,11 @@ def read(obj: bpy.types.Object, scene: bpy.types.Scene | None = None, place: Pla
     rotation, scale, origin = _decompose(placed.matrix, obj.name)
     unit = float(scene.unit_settings.scale_length)
 
-    order, parents = _parents_first([b.name for b in bones], [b.parent.name if b.parent else None for b in bones])
+    names = [b.name for b in bones]
+    order, parents = _parents_first(names, [b.parent.name if b.parent else None for b in bones])
     flags = {name: _get(bones, name, bool)[order] for name in _FLAGS}
-    picked = [bones[i] for i in order]
     skeleton = _skeleton(bones, order, parents, rotation, scale * unit)
-    poses = [obj.pose.bones.get(b.name) for b in picked]
+    poses = [obj.pose.bones.get(names[i]) for i in order]
     return Target(
         name=obj.name,
         skeleton=skeleton,
@@ -267,9 +267,10 @@ def _skeleton(bones: bpy.types.bpy_prop_collection, order: list[int], parents: N
     global_t = quat.rotate(rotation, rest[:, :3, 3]) * unit
     rooted = (parents < 0)[:, None]
     undo = quat.inv(global_r[parents])
-    lengths = np.array([bones[i].length for i in order]) * unit
+    lengths = _get(bones, "length", np.float32)[order].astype(np.float64) * unit
+    names = [bone.name for bone in bones]
     return Skeleton(
-        names=tuple(bones[i].name for i in order),
+        names=tuple(names[i] for i in order),
         parents=parents,
         rest_translations=np.where(rooted, global_t, quat.rotate(undo, global_t - global_t[parents])),
         rest_rotations=np.where(rooted, global_r, quat.normalize(quat.mul(undo, global_r))),

@@ -104,17 +104,17 @@ def in_mode(q: Array, mode: str) -> tuple[str, Array]:
 
 
 def to_rotations(values: Array, mode: str) -> Array:
-    """The reverse of :func:`in_mode`: values of a rotation property -> rotations ``(F, 4)`` as Blender understands them."""
+    """The reverse of :func:`in_mode`: values ``(..., n)`` of a rotation property -> rotations ``(..., 4)`` as Blender understands them."""
     values = np.asarray(values, dtype=np.float64)
     if mode == "QUATERNION":
-        none = np.einsum("fi,fi->f", values, values) < 1e-20
-        return quat.normalize(np.where(none[:, None], quat.IDENTITY, values))
+        none = np.einsum("...i,...i->...", values, values) < 1e-20
+        return quat.normalize(np.where(none[..., None], quat.IDENTITY, values) if none.any() else values)
     if mode == "AXIS_ANGLE":
-        length = np.linalg.norm(values[:, 1:], axis=1)
-        axis = values[:, 1:] / np.maximum(length, 1e-30)[:, None]
-        return quat.from_axis_angle(axis, np.where(length > 1e-10, values[:, 0], 0.0))
+        length = np.linalg.norm(values[..., 1:], axis=-1)
+        axis = values[..., 1:] / np.maximum(length, 1e-30)[..., None]
+        return quat.from_axis_angle(axis, np.where(length > 1e-10, values[..., 0], 0.0))
     order = mode[::-1]
-    return quat.from_euler(values[:, [_AXIS[letter] for letter in order]], order)
+    return quat.from_euler(values[..., [_AXIS[letter] for letter in order]], order)
 
 
 def _in_rotation_modes(target: Target, motion: PoseMotion) -> dict[int, tuple[str, Array]]:

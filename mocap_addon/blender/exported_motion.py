@@ -11,7 +11,7 @@ from typing import Protocol
 import bpy
 
 from ..motion.errors import MocapError
-from . import export, export_character, node_clips, playing
+from . import clip_frames, export, export_character, node_clips, playing
 from .export import ExportOptions, Job
 from .job import JobResult
 
@@ -72,7 +72,7 @@ def write(
             made = node_clips.of_action(on, chosen, scene=scene, bound=options.matched)
         else:
             made = node_clips.of_motion(on, result.on_bones, name=result.action.name)
-            made = node_clips.with_extras(on, made, chosen, node_clips.sample_frames(chosen, scene))
+            made = node_clips.with_extras(on, made, chosen, clip_frames.sample_frames(chosen, scene))
         made = export.shaped(made, options)
         files, said = FORMATS[name].write(Job(on, (made,), (made.take,), options, Path(folder), scene, "character"))
         os.replace(files[0].path, path)

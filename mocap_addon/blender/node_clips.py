@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from ..motion import quat
 from ..motion.errors import FileError
 from ..motion.take import Take
 from ..retarget.motion import PoseMotion
-from . import armature, clip_extras, clips, curves, playing, scenes, sources
+from . import armature, clip_extras, clip_frames, clips, curves, playing, rig_world, scenes, sources
 from .armature import Target
 from .playing import Playing
 
@@ -67,6 +66,11 @@ class Stage:
     def body(self) -> Body:
         """What errors are measured on: the bones."""
         return Body(self.tree, (int(n) for n in self.nodes if n >= 0))
+
+    @cached_property
+    def rig(self) -> rig_world.Body:
+        """The armature's bones in its own axes, for reading its actions: they are the same for all of them."""
+        return rig_world.read_body(self.obj)
 
     @cached_property
     def renamed(self) -> dict[str, str]:
@@ -129,6 +133,7 @@ def stage(
     return Stage(obj, target, tree, nodes, Path(character) if character is not None else None, morphs)
 
 
+@curves.remembered()
 def of_action(
     on: Stage,
     chosen: Playing,
@@ -168,12 +173,12 @@ def of_action(
     """
     scene = scene or bpy.context.scene
     fps = scenes.scene_rate(scene)
-    frames = sample_frames(chosen, scene)
+    frames = clip_frames.sample_frames(chosen, scene)
 
     def sampled(at: Array) -> Take:
-        take = sources.sample(chosen, at, fps, scene=scene, progress=progress)
+        take = sources.sample(chosen, at, fps, scene=scene, progress=progress, body=on.rig, digest=False)
         times = (at - frames[0]) * float(fps.denominator) / float(fps.numerator)
-        return replace(take, times=times, rate=_rate_of(at, fps))
+        return replace(take, times=times, rate=clip_frames.rate_of(at, fps))
 
     take = sampled(frames)
     apart: float | None = None
@@ -222,43 +227,6 @@ def of_motion(on: Stage, motion: PoseMotion, *, name: str | None = None, bones: 
     return Made(clip, replace(motion.carried(take) if carrier is not None else take, name=clip.name), tuple(notes))
 
 
-def sample_frames(chosen: Playing, scene: bpy.types.Scene) -> Array:
-    """(F,): the scene frames that are exported.
-
-    Every whole frame from the first to the last key, and every key that lies between whole frames. A bake that has a key at least every
-    frame throughout (120 Hz on a scene at 30) is taken on its own keys alone.
-    """
-    first, last = chosen.frame_range() or (float(scene.frame_start), float(scene.frame_end))
-    found: list[Array] = []
-    seen: set[tuple[float, ...]] = set()
-    for curve in chosen.curves:
-        if playing.BONE_PATH.match(curve.data_path):
-            points = curve.keyframe_points
-            count = len(points)  # of a bake all curves have the same keys; looking at a few tells
-            look = (count, *(float(points[count * k // 5].co[0]) for k in range(5)), float(points[-1].co[0])) if count else (id(curve),)
-            if look not in seen:
-                seen.add(look)
-                found.append(curves.key_frames(curve))
-    keys = np.unique(np.round(np.concatenate(found), 4)) if found else np.zeros(0)
-    keys = keys[(keys >= first - 1e-4) & (keys <= last + 1e-4)]
-    dense = len(keys) > 2 and keys[0] <= first + 1e-3 and keys[-1] >= last - 1e-3 and float(np.diff(keys).max()) <= 1.0 + 1e-3
-    if dense:
-        return keys
-    whole = np.arange(np.ceil(first - 1e-4), np.floor(last + 1e-4) + 1.0)
-    between = keys[np.abs(keys - np.round(keys)) > 1e-3]
-    return np.unique(np.concatenate([[first], whole, between, [last]]))
-
-
-def _rate_of(frames: Array, fps: Fraction) -> Fraction:
-    """Samples a second where they are even; the scene's rate otherwise."""
-    if len(frames) < 2:
-        return fps
-    step = float(np.median(np.diff(frames)))
-    if step < 1.0 and float(np.abs(np.diff(frames) - step).max()) < 1e-3:
-        return fps / Fraction(step).limit_denominator(1000)
-    return fps
-
-
 def _from_where_it_stands(on: Stage, take: Take) -> Take:
     """Relative to where the armature stands: a take of an object that moves is in the world."""
     if not any("moves by itself" in note for note in take.notes):
@@ -267,10 +235,10 @@ def _from_where_it_stands(on: Stage, take: Take) -> Take:
 
 
 def _changing(take: Take, loosely: float) -> tuple[set[int], set[int]]:
-    q, t = take.local_rotations, take.local_translations
-    turning = {j for j in range(q.shape[1]) if float(np.abs(q[:, j] - q[:1, j]).max()) > _TURNS * loosely}
-    moving = {j for j in range(t.shape[1]) if float(np.abs(t[:, j] - t[:1, j]).max()) > _MOVES * loosely}
-    return turning, moving
+    def changing(values: Array, least: float) -> set[int]:
+        return set(np.flatnonzero(np.abs(values - values[:1]).max(axis=(0, 2)) > least * loosely).tolist())
+
+    return changing(take.local_rotations, _TURNS), changing(take.local_translations, _MOVES)
 
 
 def _without_way(on: Stage, take: Take) -> tuple[Take, tuple[Array, Array]]:

@@ -9,6 +9,7 @@ bone has none. Scale other than 1 is left to the other way of evaluating.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 import bpy
@@ -61,6 +62,31 @@ class Channels:
                 out[:, index] = curves.evaluate(curve, self.frames)
         return out
 
+    def of_bones(self, pose: _Pose, joints: Sequence[int], prop: str, width: int) -> tuple[Array, list[int], Array]:
+        """A property of joints: as it stands ``(len(joints), width)``; which of them have curves, and theirs ``(F, M, width)``."""
+        standing = pose.standing(prop, width)[list(joints)]
+        moving: list[int] = []
+        rows: list[Array] = []
+        columns: list[int] = []
+        found: list[bpy.types.FCurve] = []
+        for j, row in zip(joints, standing, strict=True):
+            path = pose.bases[j] + prop
+            if path in self.left_behind:
+                row[:] = at_rest(prop, width)
+            for index, curve in sorted(self._by_path.get(path, {}).items()):
+                if index < width:
+                    columns.append(len(moving) * width + index)
+                    found.append(curve)
+            if path in self._by_path:
+                moving.append(j)
+                rows.append(row)
+        values = curves.evaluate_all(found, self.frames)
+        if columns != list(range(len(moving) * width)):  # some of a property's values have no curve
+            some, values = values, np.empty((len(self.frames), len(moving) * width), order="F")
+            values[:] = np.concatenate(rows)
+            values[:, columns] = some
+        return standing, moving, values.reshape(len(self.frames), len(moving), width)
+
 
 def obstacles(chosen: Playing, frames: Array) -> list[str]:
     """What else than keys moves the rig, in a word or two each; empty where arrays tell it all."""
@@ -88,50 +114,90 @@ def read(chosen: Playing, body: Body, frames: Array) -> RigMotion:
     channels = Channels(chosen, frames)
     skeleton, parents = body.skeleton, body.skeleton.parents.tolist()
     count = len(skeleton)
+    pose = _Pose(chosen.obj, skeleton.names)
+    turns, turning = _turns(channels, pose, body)
+    moves, moving = _moves(channels, pose, body)
     rotations, translations = np.empty((len(frames), count, 4), order="F"), np.empty((len(frames), count, 3), order="F")
-    loose = [j for j in range(count) if not body.inherits_rotation[j]]
+    rotations[:] = quat.mul(skeleton.rest_rotations, turns)
+    translations[:] = skeleton.rest_translations + moves
+    for joints, values in turning:
+        rotations[:, joints] = quat.mul(skeleton.rest_rotations[joints], values)
+    for j, values in moving.items():
+        translations[:, j] = skeleton.rest_translations[j] + values
+    loose = {j for j in range(count) if not body.inherits_rotation[j] and pose.has[j]}
     needed = {a for j in loose for a in skeleton.ancestors(j)}
+    bases = {j: values[:, k] for joints, values in turning for k, j in enumerate(joints) if j in loose}
     turned: dict[int, Array] = {}
-    for j, (name, p) in enumerate(zip(skeleton.names, parents, strict=True)):
-        rest = skeleton.rest_rotations[j]
-        pose = chosen.obj.pose.bones.get(name)
-        if pose is None:
-            rotations[:, j], translations[:, j] = rest, skeleton.rest_translations[j]
-        else:
-            basis = _rotation(channels, pose, f'pose.bones["{bpy.utils.escape_identifier(name)}"].')
-            if body.inherits_rotation[j]:
-                rotations[:, j] = quat.mul(rest, basis)
-            else:
-                rotations[:, j] = quat.mul(quat.inv(turned[p]), quat.mul(skeleton.rest_global_rotations[j], basis))
-            translations[:, j] = skeleton.rest_translations[j] + _location(channels, pose, body, j)
+    for j in sorted(loose | needed):
+        p = parents[j]
+        if j in loose:
+            own = quat.mul(skeleton.rest_global_rotations[j], bases.get(j, turns[j][None]))
+            rotations[:, j] = quat.mul(quat.inv(turned[p]), own)
         if j in needed:
             turned[j] = rotations[:, j] if p < 0 else quat.mul(turned[p], rotations[:, j])
     return RigMotion(rotations, translations, _world(chosen.obj, channels))
 
 
-def _rotation(channels: Channels, owner: bpy.types.PoseBone | bpy.types.Object, base: str, prefix: str = "") -> Array:
-    """(F, 4) or (1, 4): what the owner is turned by, in its own rotation mode."""
+class _Pose:
+    """The bones' properties as they stand, of a body's joints: those that the pose has (``has``), the others at rest."""
+
+    def __init__(self, obj: bpy.types.Object, names: tuple[str, ...]) -> None:
+        self._bones = obj.pose.bones
+        rows = {pose.name: k for k, pose in enumerate(self._bones)}
+        self._rows = np.array([rows.get(name, -1) for name in names], dtype=np.int64)
+        self.has: list[bool] = (self._rows >= 0).tolist()
+        self.bases = [f'pose.bones["{bpy.utils.escape_identifier(name)}"].' for name in names]
+
+    def standing(self, prop: str, width: int) -> Array:
+        """(J, width)."""
+        flat = np.empty(len(self._bones) * width, dtype=np.float32)
+        self._bones.foreach_get(prop, flat)
+        out = np.empty((len(self._rows), width))
+        here = self._rows >= 0
+        out[here] = flat.reshape(-1, width)[self._rows[here]]
+        out[~here] = at_rest(prop, width)
+        return out
+
+
+def _turns(channels: Channels, pose: _Pose, body: Body) -> tuple[Array, list[tuple[list[int], Array]]]:
+    """What the joints are turned by in their own rotation modes: as they stand ``(J, 4)``; of those with curves, by mode, ``(F, M, 4)``."""
+    out = quat.identity(len(body.skeleton))
+    moving: list[tuple[list[int], Array]] = []
+    for mode in dict.fromkeys(body.rotation_modes):
+        joints = [j for j, (own, has) in enumerate(zip(body.rotation_modes, pose.has, strict=True)) if own == mode and has]
+        prop = ROTATION_PROPERTIES.get(mode, _EULER)
+        standing, animated, values = channels.of_bones(pose, joints, prop, 3 if prop == _EULER else 4)
+        out[joints] = to_rotations(standing, mode)
+        if animated:
+            moving.append((animated, to_rotations(values, mode)))
+    return out, moving
+
+
+def _moves(channels: Channels, pose: _Pose, body: Body) -> tuple[Array, dict[int, Array]]:
+    """How far the joints are off their rest in their parents' frames: as they stand ``(J, 3)``, and of those with curves ``(F, 3)``."""
+    joints = [j for j, has in enumerate(pose.has) if has and not body.connected[j]]
+    standing, animated, values = channels.of_bones(pose, joints, "location", 3)
+    out = np.zeros((len(body.skeleton), 3))
+    out[joints] = standing
+    rest, own_axes = body.skeleton.rest_rotations, body.use_local_location
+    out[own_axes] = quat.rotate(rest[own_axes], out[own_axes])
+    return out, {j: quat.rotate(rest[j], values[:, k]) if own_axes[j] else values[:, k] for k, j in enumerate(animated)}
+
+
+def _rotation(channels: Channels, owner: bpy.types.Object, prefix: str = "") -> Array:
+    """(F, 4) or (1, 4): what an object is turned by, in its own rotation mode."""
     mode = owner.rotation_mode
     prop = prefix + ROTATION_PROPERTIES.get(mode, _EULER)
-    return to_rotations(channels.values(base + prop, prop, getattr(owner, prop)), mode)
-
-
-def _location(channels: Channels, pose: bpy.types.PoseBone, body: Body, j: int) -> Array:
-    if body.connected[j]:
-        return np.zeros((1, 3))
-    name = body.skeleton.names[j]
-    moved = channels.values(f'pose.bones["{bpy.utils.escape_identifier(name)}"].location', "location", pose.location)
-    return quat.rotate(body.skeleton.rest_rotations[j], moved) if body.use_local_location[j] else moved
+    return to_rotations(channels.values(prop, prop, getattr(owner, prop)), mode)
 
 
 def _scaled(chosen: Playing, channels: Channels) -> list[str]:
     """Names of the bones whose scale is not 1 on every frame."""
-    out: list[str] = []
-    for pose in chosen.obj.pose.bones:
-        path = f'pose.bones["{bpy.utils.escape_identifier(pose.name)}"].scale'
-        if np.abs(channels.values(path, "scale", pose.scale) - 1.0).max() > _UNSCALED:
-            out.append(pose.name)
-    return out
+    names = tuple(pose.name for pose in chosen.obj.pose.bones)
+    standing, animated, values = channels.of_bones(_Pose(chosen.obj, names), range(len(names)), "scale", 3)
+    off = np.abs(standing - 1.0).max(axis=1, initial=0.0)
+    off[animated] = np.abs(values - 1.0).max(axis=(0, 2), initial=0.0)
+    return [names[j] for j in np.flatnonzero(off > _UNSCALED)]
 
 
 # --- the object ----------------------------------------------------------------------------------------------------------------------
@@ -148,9 +214,9 @@ def basis(obj: bpy.types.Object, channels: Channels) -> Array:
     def values(prop: str) -> Array:
         return channels.values(prop, prop, getattr(obj, prop))
 
-    turn = _rotation(channels, obj, "")
+    turn = _rotation(channels, obj)
     if obj.rotation_mode != "AXIS_ANGLE":  # there is no delta of that
-        turn = quat.mul(_rotation(channels, obj, "", "delta_"), turn)
+        turn = quat.mul(_rotation(channels, obj, "delta_"), turn)
     place, scale = values("location") + values("delta_location"), values("scale") * values("delta_scale")
     out = np.zeros((max(len(turn), len(place), len(scale)), 4, 4))
     out[:, :3, :3] = quat.to_matrix(turn) * scale[:, None, :]

@@ -72,9 +72,10 @@ class Folded:
 def read_body(obj: bpy.types.Object) -> Body:
     """The rest pose of an armature object and what evaluating its bones needs."""
     bones = obj.data.bones
-    order, parents = armature._parents_first([b.name for b in bones], [b.parent.name if b.parent else None for b in bones])
+    names = [b.name for b in bones]
+    order, parents = armature._parents_first(names, [b.parent.name if b.parent else None for b in bones])
     flags = {name: armature._get(bones, name, bool)[order] for name in armature._FLAGS}
-    poses = [obj.pose.bones.get(bones[i].name) for i in order]
+    poses = [obj.pose.bones.get(names[i]) for i in order]
     return Body(
         skeleton=armature._skeleton(bones, order, parents, quat.IDENTITY, 1.0),
         rotation_modes=tuple(p.rotation_mode if p else "QUATERNION" for p in poses),
@@ -103,9 +104,9 @@ def fold(obj: bpy.types.Object, body: Body, motion: RigMotion, metres_per_unit: 
         rotations[:, r] = quat.mul(rotation, rotations[:, r])
         moved = quat.rotate(rotation, translations[:, r])
         translations[:, r] = moved * lengths[:, None] + (place - origin) * metres_per_unit
-    below = [j for j in range(len(body.skeleton)) if j not in set(roots)]
-    for j in below:
-        translations[:, j] *= lengths[:, None]
+    below = np.flatnonzero(body.skeleton.parents >= 0)
+    if np.any(lengths != 1.0):
+        translations[:, below] *= lengths[:, None, None]
 
     skeleton = body.skeleton
     unit = float(lengths[0])

@@ -173,9 +173,11 @@ def sample(
     rate: Fraction | None = None,
     method: Method = "auto",
     progress: Progress | None = None,
+    body: rig_world.Body | None = None,
+    digest: bool = True,
 ) -> Take:
     """:func:`sample_steps` in one go."""
-    work = sample_steps(chosen, frames, fps, scene=scene, rate=rate, method=method)
+    work = sample_steps(chosen, frames, fps, scene=scene, rate=rate, method=method, body=body, digest=digest)
     return run(work, progress, f'Reading "{chosen.obj.name}" was cancelled.')
 
 
@@ -187,12 +189,18 @@ def sample_steps(
     scene: bpy.types.Scene,
     rate: Fraction | None = None,
     method: Method = "auto",
+    body: rig_world.Body | None = None,
+    digest: bool = True,
 ) -> Steps[Take]:
-    """What ``chosen`` does at scene frames ``(F,)`` of a scene at ``fps``; ``rate`` is the frames' own where they are no whole ones."""
+    """What ``chosen`` does at scene frames ``(F,)`` of a scene at ``fps``; ``rate`` is the frames' own where they are no whole ones.
+
+    ``body``: the rig's, where it is known already; ``digest``: whether the facts of the take hold the hash of its motion.
+    """
     obj = chosen.obj
-    if obj.mode == "EDIT":
-        obj.update_from_editmode()  # bones are those from before Edit Mode until they are flushed
-    body = rig_world.read_body(obj)
+    if body is None:
+        if obj.mode == "EDIT":
+            obj.update_from_editmode()  # bones are those from before Edit Mode until they are flushed
+        body = rig_world.read_body(obj)
     why = rig_curves.obstacles(chosen, frames) if method != "depsgraph" else []
     if method == "curves" and why:
         raise RigError(f'The motion of "{obj.name}" is not made by keys alone ({", ".join(why)}); let Blender evaluate it.')
@@ -217,7 +225,7 @@ def sample_steps(
             "object": obj.name,
             "action": chosen.action.name if chosen.action else "",
             "slot": playing.slot_name(chosen.slot),
-            "hash": _digest(folded.rotations, folded.translations),
+            **({"hash": _digest(folded.rotations, folded.translations)} if digest else {}),
             "frame_start": float(frames[0]),
             "frame_end": float(frames[-1]),
             "frames": len(frames),
