@@ -20,6 +20,20 @@ _KEPT = 16
 _known: OrderedDict[tuple[object, ...], Character] = OrderedDict()
 
 
+NO_CHARACTER = "Select the character's armature first."
+
+
+class OnCharacter:
+    """For operators that need a character."""
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        if of(context) is None:
+            cls.poll_message_set(NO_CHARACTER)
+            return False
+        return True
+
+
 @dataclass(frozen=True, eq=False)
 class Character:
     """What the panel shows of an armature."""

@@ -59,7 +59,7 @@ def shown(report: ExportReport, folder: str) -> Shown:
     return Shown(folder, files, gap, report.notes)
 
 
-class MOCAP_OT_export(bpy.types.Operator):
+class MOCAP_OT_export(characters.OnCharacter, bpy.types.Operator):
     """Export actions of the character as files for the web and for game engines. Nothing in the scene is changed"""
 
     bl_idname = "mocap.export"
@@ -69,13 +69,6 @@ class MOCAP_OT_export(bpy.types.Operator):
     directory: StringProperty(
         name="Folder", description="Where the files go. Empty: as the panel says", subtype="DIR_PATH", options={"SKIP_SAVE"}
     )
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        if characters.of(context) is None:
-            cls.poll_message_set("Select the character's armature first.")
-            return False
-        return True
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         settings = context.scene.mocap.export
@@ -117,16 +110,12 @@ def made_folder(name: str) -> str:
     return folder
 
 
-class MOCAP_OT_list_actions(bpy.types.Operator):
+class MOCAP_OT_list_actions(characters.OnCharacter, bpy.types.Operator):
     """List the character's actions anew"""
 
     bl_idname = "mocap.list_actions"
     bl_label = "List Actions"
     bl_options = {"INTERNAL", "UNDO"}
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        return characters.of(context) is not None
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         try:

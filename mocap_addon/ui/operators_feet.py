@@ -205,19 +205,12 @@ def span_at(context: bpy.types.Context, side: str) -> tuple[float, float]:
     return frame, frame + max(1.0, round(scene.render.fps / scene.render.fps_base / 3.0))
 
 
-class MOCAP_OT_measure_soles(bpy.types.Operator):
+class MOCAP_OT_measure_soles(characters.OnCharacter, bpy.types.Operator):
     """Measure the soles on the character's skin, and fill the values in"""
 
     bl_idname = "mocap.measure_soles"
     bl_label = "Measure Soles"
     bl_options = {"REGISTER", "UNDO"}
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        if characters.of(context) is None:
-            cls.poll_message_set("Select the character's armature first.")
-            return False
-        return True
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         try:

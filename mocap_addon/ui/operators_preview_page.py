@@ -10,19 +10,12 @@ from ..motion.errors import MocapError
 from . import characters, export_settings, run
 
 
-class MOCAP_OT_preview_page(bpy.types.Operator):
+class MOCAP_OT_preview_page(characters.OnCharacter, bpy.types.Operator):
     """Show the character and the chosen actions in the browser, beside what they were made of. Nothing in the scene is changed"""
 
     bl_idname = "mocap.preview_page"
     bl_label = "Preview in Browser"
     bl_options = {"REGISTER"}
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        if characters.of(context) is None:
-            cls.poll_message_set("Select the character's armature first.")
-            return False
-        return True
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         settings = context.scene.mocap.export

@@ -16,27 +16,24 @@ from ..rig.table import CorrectionTable, Row
 from . import body, characters, preview, properties, run, settings, table_sync, takes
 from .operators_take import take_for
 
-_NO_CHARACTER = "Select the character's armature first."
 _NO_TABLE = "Press Match first."
 NO_ROW = "No bone is chosen in the list; click one first."
 
 
-class OnTable:
+class OnTable(characters.OnCharacter):
     """For operators that need a character whose bones are matched."""
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
-        obj = characters.of(context)
-        if obj is None:
-            cls.poll_message_set(_NO_CHARACTER)
+        if not super().poll(context):
             return False
-        if not table_sync.has_table(obj):
+        if not table_sync.has_table(characters.of(context)):
             cls.poll_message_set(_NO_TABLE)
             return False
         return True
 
 
-class MOCAP_OT_match_bones(bpy.types.Operator):
+class MOCAP_OT_match_bones(characters.OnCharacter, bpy.types.Operator):
     """Find out which bone of the character follows which bone of the take. Your corrections are kept"""
 
     bl_idname = "mocap.match_bones"
@@ -47,8 +44,7 @@ class MOCAP_OT_match_bones(bpy.types.Operator):
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
-        if characters.of(context) is None:
-            cls.poll_message_set(_NO_CHARACTER)
+        if not super().poll(context):
             return False
         if not takes.chosen(context.scene):
             cls.poll_message_set("Choose a take first.")
@@ -77,7 +73,7 @@ def with_settings(context: bpy.types.Context) -> CorrectionTable:
     return settings_file.with_settings(table_sync.to_table(obj), options)
 
 
-class MOCAP_OT_load_table(bpy.types.Operator):
+class MOCAP_OT_load_table(characters.OnCharacter, bpy.types.Operator):
     """Load a bone table from a file and use it for this character, with the settings that were saved in it"""
 
     bl_idname = "mocap.load_table"
@@ -86,13 +82,6 @@ class MOCAP_OT_load_table(bpy.types.Operator):
 
     filepath: StringProperty(subtype="FILE_PATH", options={"SKIP_SAVE"})
     filter_glob: StringProperty(default="*.toml", options={"HIDDEN"})
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        if characters.of(context) is None:
-            cls.poll_message_set(_NO_CHARACTER)
-            return False
-        return True
 
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         context.window_manager.fileselect_add(self)

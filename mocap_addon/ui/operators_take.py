@@ -88,19 +88,12 @@ class MOCAP_OT_read_take(waiting.Waits, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MOCAP_OT_use_armature(bpy.types.Operator):
+class MOCAP_OT_use_armature(characters.OnCharacter, bpy.types.Operator):
     """Stay with this armature, whatever is selected later"""
 
     bl_idname = "mocap.use_armature"
     bl_label = "Keep This Character"
     bl_options = {"REGISTER", "UNDO", "INTERNAL"}
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        if characters.of(context) is None:
-            cls.poll_message_set("Select the character's armature first.")
-            return False
-        return True
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         context.scene.mocap.target = characters.of(context)

@@ -49,7 +49,7 @@ class MOCAP_OT_update(bpy.types.Operator):
     def poll(cls, context: bpy.types.Context) -> bool:
         obj = characters.of(context)
         if obj is None or not update.actions_of(obj):
-            cls.poll_message_set("Select the character's armature first." if obj is None else _NOTHING)
+            cls.poll_message_set(characters.NO_CHARACTER if obj is None else _NOTHING)
             return False
         return True
 
