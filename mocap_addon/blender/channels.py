@@ -26,7 +26,7 @@ RATE, DROP, START = ("TCRateNumerator", "TCRateDenominator"), "TCDropFrame", "TC
 OBJECT_GROUP = "Object Transforms"
 """The group that Blender gives an object's own curves."""
 
-Kind = Literal["rotation", "location", "value", "rest"]
+Kind = Literal["rotation", "location", "scale", "value", "rest"]
 
 _AXIS = {"X": 0, "Y": 1, "Z": 2}
 
@@ -35,8 +35,8 @@ _AXIS = {"X": 0, "Y": 1, "Z": 2}
 class Channels:
     """One f-curve per column: ``values (F, n)`` at ``path[0]`` to ``path[n - 1]`` in the group ``group``.
 
-    ``kind``: ``rotation`` and ``location`` of the bone that the group is named after (or of the object), ``value`` of a custom property, or
-    ``rest``: one key that puts back what another action moved. ``mode`` is the rotation's mode.
+    ``kind``: ``rotation``, ``location`` and ``scale`` of the bone that the group is named after (or of the object), ``value`` of a custom
+    property, or ``rest``: one key that puts back what another action moved. ``mode`` is the rotation's mode.
     """
 
     path: str
@@ -52,6 +52,11 @@ class Channels:
     def keys(self) -> tuple[tuple[str, int], ...]:
         """Data path and array index of every f-curve."""
         return tuple((self.path, i) for i in range(self.values.shape[1]))
+
+    @property
+    def layer(self) -> str:
+        """What the layer of hand edits calls what is moved: a bone's place by its name, its scale by another."""
+        return f"{self.group} (scale)" if self.kind == "scale" else self.group
 
 
 def pose_channels(target: Target, motion: PoseMotion) -> Iterator[Channels]:
@@ -69,6 +74,8 @@ def pose_channels(target: Target, motion: PoseMotion) -> Iterator[Channels]:
             prop, values = rotations[bone]
             values = values[:1] if bone in motion.held else values
             yield rotation_channels(names[bone], prop, values, target.rotation_modes[bone])
+    for bone, values in motion.scales.items():
+        yield Channels(f"{bone_path(names[bone])}.scale", names[bone], values, kind="scale")
     for bone, prop, value in motion.settings:
         yield Channels(setting_path(bone, prop), bone, np.array([[value]]), "AUTO_RAINBOW", stepped=True, indexed=False)
     if motion.placement is not None:

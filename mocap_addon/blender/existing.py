@@ -129,6 +129,7 @@ def padded(new: PoseMotion, frames: Array, wanted: tuple[float, float] | None) -
         turning=None if new.turning is None else new.turning[held],
         curves={name: values[held] for name, values in new.curves.items()},
         props={name: PropTrack(p.rotations[held], p.translations[held]) for name, p in new.props.items()},
+        scales={bone: values[held] for bone, values in new.scales.items()},
     )
     if new.time_code is not None:
         longer = longer.with_time_code(new.time_code.shifted(-before * seconds))

@@ -45,7 +45,9 @@ class Found:
 
 def token(channel: Channels) -> str:
     """How a layer names a channel."""
-    return f"value:{channel.path}" if channel.kind == "value" else f"{channel.kind}:{channel.group}"
+    if channel.kind == "value":
+        return f"value:{channel.path}"
+    return f"{'location' if channel.kind == 'scale' else channel.kind}:{channel.layer}"
 
 
 def curves_of(action: bpy.types.Action, slot: compat.Slot) -> dict[tuple[str, int], bpy.types.FCurve]:
@@ -100,8 +102,8 @@ def found(curves: Curves, baseline: Baseline, modes: Mapping[str, str], fresh: I
             d[~touched] = quat.IDENTITY
             if touched.any() and np.any(d[:, 0] != 1.0):
                 rotations[channel.group] = d
-        elif channel.kind == "location":
-            locations[channel.group] = np.where(touched[:, None], now - values_then, 0.0)
+        elif channel.kind in ("location", "scale"):
+            locations[channel.layer] = np.where(touched[:, None], now - values_then, 0.0)
         else:
             values[channel.path] = np.where(touched, now[:, 0], np.nan)
     edits = Edits(baseline.seconds, rotations, locations, values, frozenset(deleted))
@@ -139,6 +141,8 @@ def _all_channels(baseline: Baseline, fresh: Iterable[Channels], curves: Curves,
         if token(channel) in have or channel.kind == "rest" or not any(key in curves for key in channel.keys):
             continue
         rest = np.zeros((count, channel.values.shape[1]), dtype=np.float32)
+        if channel.kind == "scale":
+            rest[:] = 1.0
         if channel.kind == "rotation" and channel.mode == "QUATERNION":
             rest[:, 0] = 1.0
         if channel.kind == "rotation" and channel.mode == "AXIS_ANGLE":

@@ -13,7 +13,7 @@ import bpy
 from .. import retarget, rig
 from ..motion.errors import MocapError, RigError
 from ..motion.take import Take
-from ..retarget import Mask, PoseMotion, RetargetOptions
+from ..retarget import Mask, PoseMotion, RetargetOptions, scales
 from ..retarget.build import Bodies, bodies_of, table_and_bodies
 from ..retarget.neutral import Chosen, reference_notes, source_reference
 from ..retarget.travel import sole_thickness
@@ -27,6 +27,9 @@ from .job_options import JobOptions, options_of, recipe_for
 from .morph_keys import Plan as Morphs
 
 __all__ = ["Carried", "Character", "JobOptions", "JobResult", "carry", "character_of", "options_of", "preview_table", "retarget_onto"]
+
+
+_NO_SCALE = "The take scales bones; that goes onto bones alone, not onto controls, and was left out."
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +198,7 @@ def carry(
     settings = RetargetOptions(
         travel=options.travel,
         locations=options.extras.locations or None,
+        scales=options.extras.scales,
         bodies=bodies,
         sole=sole_thickness(take, bodies),  # of the take as it is, so that the rate of the keys does not show
         inherits_rotation=puppet.inherits_rotation,
@@ -235,6 +239,9 @@ def carry(
     planned = extra_keys.plan(obj, target, motion, take, options.extras, action, scene)
     rows = [(row.source[0], row.movable) for row in table.rows if row.rule == "copy"]
     notes = (*notes, *planned.notes, *extra_keys.still_rows(take, rows))
+    if options.extras.scales:
+        controlled = puppet.plan is not None and bool(take.scales)
+        notes = (*notes, *((_NO_SCALE,) if controlled else scales.missed(take, dict(rows))))
     return Carried(
         motion,
         start,

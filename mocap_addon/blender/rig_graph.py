@@ -28,6 +28,11 @@ Array = NDArray[np.float64]
 _BLOCK = 1000
 """Frames whose matrices stand in memory at once."""
 
+_EVEN = 1e-4
+"""A scale that differs from 1 by less has only been rounded."""
+
+_TINY = 1e-9
+
 _SNAP = 1e-6
 """Share of the rig's size: a bone that leaves its rest offset by less has only been rounded."""
 
@@ -53,6 +58,8 @@ def steps(chosen: Playing, body: Body, frames: Array) -> Steps[RigMotion]:
     rotations, translations = np.empty((len(frames), len(names), 4), order="F"), np.empty((len(frames), len(names), 3), order="F")
     world = np.empty((len(frames), 4, 4))
     scaled = np.zeros(len(names), dtype=bool)
+    scales = np.ones((len(frames), len(names), 3), dtype=np.float32)
+    inherit = [obj.data.bones[name].inherit_scale for name in names]
     mirrored = np.zeros(len(names), dtype=bool)
     with _evaluated(chosen) as at:
         for start in range(0, len(frames), _BLOCK):
@@ -65,7 +72,10 @@ def steps(chosen: Playing, body: Body, frames: Array) -> Steps[RigMotion]:
             pose = flat.reshape(len(flat), -1, 4, 4).transpose(0, 1, 3, 2)[:, order].astype(np.float64)
             linear = pose[..., :3, :3]
             lengths = np.linalg.norm(linear, axis=-2)
-            scaled |= (np.abs(lengths - 1.0) > 1e-4).any(axis=(0, 2))
+            changed = (np.abs(lengths - 1.0) > _EVEN).any(axis=(0, 2))
+            scaled |= changed
+            if changed.any():
+                scales[part] = _own_scales(linear, lengths, body.skeleton.parents.tolist(), inherit)
             mirrored |= (np.linalg.det(linear) <= 0.0).any(axis=0)
             turned = quat.from_matrix(_rotation_part(linear, lengths))
             rotations[part], translations[part] = kinematics.inverse(turned, pose[..., :3, 3], body.skeleton.parents)
@@ -73,11 +83,33 @@ def steps(chosen: Playing, body: Body, frames: Array) -> Steps[RigMotion]:
     notes: list[str] = []
     if scaled.any():
         notes.append(
-            _named("Bones are scaled in this motion; where they are and how they turn was taken, not their scale: {}.", names, scaled)
+            _named(
+                "Bones are scaled in this motion: {}. How they lie and turn was taken; the scale itself is where Scale is on.",
+                names,
+                scaled,
+            )
         )
     if mirrored.any():
         notes.append(_named("Bones are mirrored by a negative scale in this motion, so their rotations may be wrong: {}.", names, mirrored))
-    return RigMotion(rotations, translations, world, tuple(notes))
+    own = {j: scales[:, j].astype(np.float64) for j in np.flatnonzero(scaled).tolist() if np.abs(scales[:, j] - 1.0).max() > _EVEN}
+    return RigMotion(rotations, translations, world, tuple(notes), own)
+
+
+def _own_scales(linear: Array, lengths: Array, parents: list[int], inherit: list[str]) -> Array:
+    """(F, J, 3): how much each bone is scaled beyond what it inherits, from the linear parts ``(F, J, 3, 3)`` of the bones' poses."""
+    out = lengths.copy()
+    for j, p in enumerate(parents):
+        if p < 0 or inherit[j] in ("NONE", "NONE_LEGACY"):
+            continue
+        if inherit[j] == "AVERAGE":
+            out[:, j] /= np.cbrt(np.abs(np.linalg.det(linear[:, p])))[:, None]
+        elif inherit[j] == "ALIGNED":
+            out[:, j] /= np.maximum(lengths[:, p], _TINY)
+        elif (np.abs(lengths[:, p] - 1.0) > _EVEN).any():
+            good = np.abs(np.linalg.det(linear[:, p])) > _TINY  # the scale of what hangs on a bone without extent cannot be told
+            out[good, j] = np.linalg.norm(np.linalg.solve(linear[good, p], linear[good, j]), axis=-2)
+            out[~good, j] = 1.0
+    return out
 
 
 def present(obj: bpy.types.Object, body: Body) -> RigMotion:

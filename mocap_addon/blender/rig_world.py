@@ -10,6 +10,7 @@ frame, but for its heading (the turn about the vertical), which is motion too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import bpy
@@ -50,6 +51,8 @@ class RigMotion:
     translations : (F, J, 3) array
     world : (F, 4, 4) or (1, 4, 4) array
         The object in the world.
+    scales : mapping from joint to (F, 3) array
+        Bones that are scaled, along their own axes.
     notes : tuple of str
     """
 
@@ -57,6 +60,7 @@ class RigMotion:
     translations: Array
     world: Array
     notes: tuple[str, ...] = ()
+    scales: Mapping[int, Array] = field(default_factory=dict[int, Array])
 
 
 @dataclass(frozen=True, eq=False)

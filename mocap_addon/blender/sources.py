@@ -218,6 +218,7 @@ def sample_steps(
         local_translations=folded.translations,
         rate=rate,
         events=_marks(chosen, frames, float(rate)),
+        scales={folded.skeleton.names[j]: values for j, values in motion.scales.items()},
         notes=(*motion.notes, *folded.notes),
         facts={
             "format": "rig",

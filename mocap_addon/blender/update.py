@@ -206,7 +206,7 @@ def _prepare(
     new = Baseline(frames, tuple(rest), scene_rate(scene), offset, factor)
     if np.any(np.diff(new.key_frames) <= 0.0):
         raise MocapError("The samples lie too close together for Blender's frame numbers; resample the take to the scene's rate.")
-    waiting = [bone for bone in edits.bones if not any(c.group == bone and c.kind in ("rotation", "location") for c in fresh)]
+    waiting = [bone for bone in edits.bones if not any(c.layer == bone and c.kind in ("rotation", "location", "scale") for c in fresh)]
     notes = [f'The hand edits of "{bone}" wait until the bone is in the table again.' for bone in waiting]
     timing = {**carried.timing, "edits": time.perf_counter() - started}
     notes = (*carried.notes, *notes)

@@ -140,8 +140,8 @@ def _edited(channel: Channels, shown: Edits) -> Channels:
     if channel.kind == "rotation" and channel.group in shown.rotations:
         q = quat.mul(to_rotations(channel.values, channel.mode), shown.rotations[channel.group])
         return replace(channel, values=in_mode(q, channel.mode)[1])
-    if channel.kind == "location" and channel.group in shown.locations:
-        return replace(channel, values=channel.values + shown.locations[channel.group])
+    if channel.kind in ("location", "scale") and channel.layer in shown.locations:
+        return replace(channel, values=channel.values + shown.locations[channel.layer])
     if channel.kind == "value" and channel.path in shown.values:
         own = shown.values[channel.path]
         return replace(channel, values=np.where(np.isnan(own), channel.values[:, 0], own)[:, None])

@@ -271,6 +271,7 @@ def _add_extras(p: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--morph-unit", choices=tuple(MORPH_UNITS), default="auto", help="what a shape key's 1 is in the curves")
     group.add_argument("--props", action="store_true", help="the take's rigid bodies as objects beside the character")
+    group.add_argument("--bone-scale", action="store_true", help="bones that also move (prop bones) are scaled as the take scales them")
     group.add_argument("--markers", action="store_true", help="what was marked in the take as markers of the scene")
 
 

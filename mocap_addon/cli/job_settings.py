@@ -82,4 +82,5 @@ def _extras(words: argparse.Namespace, before: Extras, given: frozenset[str]) ->
     if "--morph-unit" in given:
         morphs = replace(morphs, unit=MORPH_UNITS[words.morph_unit])
     props = replace(props, use=props.use or words.props)
-    return replace(before, time_code=code, morphs=morphs, props=props, markers=before.markers or words.markers)
+    scales = before.scales or words.bone_scale
+    return replace(before, time_code=code, morphs=morphs, props=props, markers=before.markers or words.markers, scales=scales)

@@ -139,12 +139,20 @@ def _take(name: str, animation: Animation, body: GltfBody, nodes: NodeTree, data
     at, rate, notes = _time_axis([*samplers.values(), *(sampler for _, sampler in animation.morphs)])
     joints = _Nodes(nodes, samplers, at)
     units, scaled = joints.units(body)
-    if scaled:
-        notes.append(f"The scale of {', '.join(scaled[:5])} is animated or uneven; it was left out.")
+    moved = joints.scales(body)
+    left = [name for name in scaled if name not in {f'"{body.names[j]}"' for j in moved}]
+    if left:
+        notes.append(f"The scale of {', '.join(left[:5])} is animated or uneven; it was left out.")
+    if moved:
+        names = ", ".join(f'"{body.names[j]}"' for j in list(moved)[:5])
+        notes.append(f"The scale of {names} is animated; it is taken where Scale is on, and moves what hangs on it.")
     rotations, translations = np.empty((len(at), len(body.nodes), 4), order="F"), np.empty((len(at), len(body.nodes), 3), order="F")
     for j, n in enumerate(body.nodes):
         rotations[:, j] = joints.rotation(n)
         translations[:, j] = joints.translation(n) * units[j]
+        for a in _above(body.parents.tolist(), j):
+            if a in moved:
+                translations[:, j] *= moved[a]
     base_r, base_t, rest_r, rest_t = joints.above(body.above)
     skeleton_r, skeleton_t = body.rest_rotations.copy(), body.rest_translations * units[:, None]
     for j in np.flatnonzero(body.parents < 0).tolist():
@@ -156,7 +164,8 @@ def _take(name: str, animation: Animation, body: GltfBody, nodes: NodeTree, data
         times = timeline.uniform_times(len(at), rate)
     kind = "VRM animation" if humanoid_nodes(data) else "glTF"
     curves = gltf_morphs.curves(animation.morphs, at, joints.reach)
-    take = Take(name, skeleton, times, rotations, translations, rate=rate, notes=tuple(notes), curves=curves)
+    stretched = {body.names[j]: values for j, values in moved.items()}
+    take = Take(name, skeleton, times, rotations, translations, rate=rate, notes=tuple(notes), curves=curves, scales=stretched)
     take = _into_project_axes(take, options, kind)
     return replace(take, facts={**take.facts, "morphs": tuple(curves)}) if curves else take
 
@@ -239,6 +248,16 @@ class _Nodes:
             below[j] = out[j] * scale
         return out, left
 
+    def scales(self, body: GltfBody) -> dict[int, Array]:
+        """Joint -> how its node is scaled over what it stands at ``(F, 3)``, for joints whose scale moves."""
+        out: dict[int, Array] = {}
+        for j, n in enumerate(body.nodes):
+            if (n, "scale") in self.samplers:
+                values = np.broadcast_to(self._values(n, "scale", self.nodes.scales[n]) / self.nodes.scales[n], (len(self.at), 3))
+                if np.abs(values - 1.0).max() > 10.0 * _UNEVEN:
+                    out[j] = values
+        return out
+
     def _even(self, node: int) -> tuple[float, bool]:
         """A node's uniform scale, and whether that is the whole truth."""
         scale = self.nodes.scales[node]
@@ -248,6 +267,13 @@ class _Nodes:
         size = float(np.cbrt(volume))
         moved = self._values(node, "scale", scale)
         return size, float(np.abs(moved / size - 1.0).max()) < 10.0 * _UNEVEN
+
+
+def _above(parents: list[int], joint: int) -> list[int]:
+    out: list[int] = []
+    while (joint := parents[joint]) >= 0:
+        out.append(joint)
+    return out
 
 
 def _named_apart(takes: list[Take]) -> list[Take]:

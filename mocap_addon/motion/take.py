@@ -54,6 +54,8 @@ class Take:
     curves : mapping from name to (F,) array
         Scalar curves with the same time axis.
     props : mapping from name to PropTrack
+    scales : mapping from joint name to (F, 3) array
+        Joints that the source scales, along their own axes, 1 at rest. Places of what hangs on them are those that the scale gives.
     performer : str
     source : "capture", "retargeted" or "replay"
     timecode : str or None
@@ -77,6 +79,7 @@ class Take:
     valid: NDArray[np.bool_] | None = None
     curves: Mapping[str, Array] = field(default_factory=dict[str, Array])
     props: Mapping[str, PropTrack] = field(default_factory=dict[str, PropTrack])
+    scales: Mapping[str, Array] = field(default_factory=dict[str, Array])
     performer: str = ""
     source: Source = "capture"
     timecode: str | None = None
@@ -147,6 +150,7 @@ class Take:
             valid=None if self.valid is None else self.valid[s],
             curves={k: v[s] for k, v in self.curves.items()},
             props={k: PropTrack(v.rotations[s], v.translations[s]) for k, v in self.props.items()},
+            scales={k: v[s] for k, v in self.scales.items()},
         )
 
     def resampled(self, rate: Fraction) -> Take:
@@ -186,6 +190,7 @@ class Take:
             valid=None if self.valid is None else self.valid[i0] & self.valid[i1],
             curves={k: v[picked] if k.startswith(timecode.PREFIX) else linear(v) for k, v in self.curves.items()},
             props={k: PropTrack(quat.slerp(v.rotations[i0], v.rotations[i1], t), linear(v.translations)) for k, v in self.props.items()},
+            scales={k: linear(v) for k, v in self.scales.items()},
             rate=None,
         )
 

@@ -103,6 +103,8 @@ class Extras:
         The take's events as markers of the scene.
     locations : float
         Scale of the locations of movable bones other than the hips; 0: that of the way walked.
+    scales : bool
+        Movable bones are scaled as the take scales the joints that they follow.
     """
 
     time_code: TimeCodeOptions = TimeCodeOptions()
@@ -110,6 +112,7 @@ class Extras:
     props: PropOptions = PropOptions()
     markers: bool = False
     locations: float = 0.0
+    scales: bool = False
 
     def as_dict(self) -> dict[str, object]:
         """As plain data, for JSON and TOML."""
@@ -119,6 +122,7 @@ class Extras:
             "props": {"use": self.props.use, "names": dict(self.props.names)},
             "markers": self.markers,
             "locations": self.locations,
+            "scales": self.scales,
         }
 
     @staticmethod
@@ -136,6 +140,7 @@ class Extras:
             _filled(PropOptions(), data.get("props"), "props"),
             _value(data.get("markers", False), False, "markers"),
             _value(data.get("locations", 0.0), 0.0, "locations"),
+            _value(data.get("scales", False), False, "scales"),
         )
 
 

@@ -136,7 +136,9 @@ def blended(
     if turning is not None:
         was = quat.identity(len(frames)) if old.turning is None else old.turning
         turning = quat.continuous(quat.slerp(was, turning, weights if "hips" in mask.parts else none))
-    return replace(new, rotations=rotations, locations=locations, placement=placement, turning=turning, held=new.held - touched)
+    scales = {joint: 1.0 + (values - 1.0) * w[:, None] for joint, values in new.scales.items() if np.any(w := weight(joint))}
+    mixed_parts = {"rotations": rotations, "locations": locations, "placement": placement, "turning": turning, "scales": scales}
+    return replace(new, **mixed_parts, held=new.held - touched)
 
 
 def _mixed(was: Array | None, now: Array, w: Array) -> Array:

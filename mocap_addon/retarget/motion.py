@@ -56,6 +56,8 @@ class PoseMotion:
         Other bones than those above the keyed ones whose pose shows in theirs; the motion takes them to be at rest.
     time_code : TimeCode or None
         Of the first sample; set by :meth:`with_time_code`, which keeps its curves in step.
+    scales : mapping from int to (F, 3) array
+        Target joints that are scaled, along their own axes.
     props : mapping from name to PropTrack
         Rigid bodies, in the world's axes and metres from where the character's object stands.
     """
@@ -76,6 +78,7 @@ class PoseMotion:
     followed: frozenset[int] = frozenset()
     time_code: TimeCode | None = None
     props: Mapping[str, PropTrack] = field(default_factory=dict[str, PropTrack])
+    scales: Mapping[int, Array] = field(default_factory=dict[int, Array])
 
     def with_time_code(self, start: TimeCode | None) -> PoseMotion:
         """The motion with ``start`` as the time code of its first sample: the four curves are computed for its times (none without)."""

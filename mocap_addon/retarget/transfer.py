@@ -38,7 +38,7 @@ from ..motion.skeleton import Skeleton
 from ..motion.take import Take
 from ..rig.matcher import match
 from ..rig.table import CorrectionTable, Row
-from . import build, frames, props, root_source, travel
+from . import build, frames, props, root_source, scales, travel
 from .adjust import NO_ADJUSTMENTS, Adjustments, adjusted
 from .build import Bodies
 from .chains import beyond, link_offsets
@@ -64,6 +64,8 @@ class RetargetOptions:
         Scale of the hips' travel; None: the ratio of leg lengths.
     locations : float or None
         Scale of the locations of other movable bones; None: that of the travel.
+    scales : bool
+        Movable bones are scaled as the take scales the joints that they follow (:mod:`.scales`).
     reference : Pose or None
         The source's reference pose (see :func:`reference_pose`); None: its rest pose.
     target_axes : (4,) array or None
@@ -88,6 +90,7 @@ class RetargetOptions:
 
     travel: float | None = None
     locations: float | None = None
+    scales: bool = False
     reference: frames.Pose | None = None
     target_axes: Array | None = None
     sole: float | None = None
@@ -159,6 +162,7 @@ def retarget(take: Take, table: CorrectionTable, target: Skeleton, options: Reta
         curves=dict(take.curves),
         placement=locations[:, whole[0]] if whole else None,
         props=props.carried(take, bodies, travel.travel_scale(bodies) if options.travel is None else options.travel) if take.props else {},
+        scales=plan.scales(take),
     ).with_time_code(take.time_code)
     motion = adjusted(motion, target, bodies.target, options.adjustments, inherits_rotation=options.inherits_rotation)
     motion = _twisted(motion, table, target, bodies, options)
@@ -215,6 +219,7 @@ class _Bone:
     sources: tuple[int, ...]
     matrix: Array  # (4, 4): left and right factors of (2)
     above: int | None  # place in the plan of the keyed ancestor, None when there is none
+    turn: Array  # (4,): K of (1)
 
 
 class _Plan:
@@ -238,9 +243,10 @@ class _Plan:
         left = quat.mul(np.array([between for _, between in above]).reshape(-1, 4), target.rest_rotations[joints])  # L r
         outer = np.array([quat.inv(self.turn_source) if a is None else constants[a] for a, _ in above]).reshape(-1, 4)
         matrices = quat.left_matrix(quat.inv(quat.mul(outer, left))) @ quat.right_matrix(constants)  # (outer L r)^-1 . K_b
-        self.plan = [_Bone(*parts) for parts in zip(rows, joints, sources, matrices, [a for a, _ in above], strict=True)]
+        self.plan = [_Bone(*parts) for parts in zip(rows, joints, sources, matrices, [a for a, _ in above], constants, strict=True)]
         self.bones = tuple(bone.joint for bone in self.plan)
         movable = [bone for bone in self.plan if bone.row.movable]
+        self._scaled = [bone for bone in movable if bone.row.rule == "copy"] if options.scales else []
         carrier = self._carrier(options.carrier)
         self.moving = tuple(carrier if bone.row.role == "hips" and carrier is not None else bone.joint for bone in movable)
         self._movers: list[Callable[[Take, BlockMotion], Array]] = [
@@ -256,7 +262,15 @@ class _Plan:
                 root_source.HEIGHTS_AS_RECORDED if options.root.height == "keep" else None,
             )
             if bone.row.role == "hips"
-            else travel.other(source, target, bodies, _first_of(options.locations, options.travel), bone.joint, bone.sources[0])
+            else travel.other(
+                source,
+                target,
+                bodies,
+                _first_of(options.locations, options.travel),
+                bone.joint,
+                bone.sources[0],
+                frozenset(one.sources[0] for one in self._scaled),
+            )
             for bone in movable
         ]
         self._offsets = {  # a leaf's end never counts
@@ -319,6 +333,11 @@ class _Plan:
             np.matmul(bone.matrix, q.T, out=rotations[:, k].T)
         for m, mover in enumerate(self._movers):
             locations[:, m] = mover(take, motion)
+
+    def scales(self, take: Take) -> dict[int, Array]:
+        """Target joint -> its scales ``(F, 3)``, for bones that follow a joint which the take scales."""
+        names = ((bone, self.source.names[bone.sources[0]]) for bone in self._scaled)
+        return {bone.joint: scales.along(take.scales[name], bone.turn) for bone, name in names if name in take.scales}
 
     @property
     def movers(self) -> list[Callable[[Take, BlockMotion], Array]]:

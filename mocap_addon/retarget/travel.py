@@ -29,6 +29,7 @@ from ..motion import kinematics, quat
 from ..motion.skeleton import Skeleton
 from ..motion.take import Take
 from ..rig.roles import SIDES
+from . import scales
 from .align import Body
 from .build import Bodies
 
@@ -177,9 +178,18 @@ def _lift(bodies: Bodies, k: float, sole: float) -> float:
 
 
 def other(
-    source: Skeleton, target: Skeleton, bodies: Bodies, scale: float | None, bone: int, joint: int
+    source: Skeleton,
+    target: Skeleton,
+    bodies: Bodies,
+    scale: float | None,
+    bone: int,
+    joint: int,
+    scaled: frozenset[int] = frozenset(),
 ) -> Callable[[Take, BlockMotion], Array]:
-    """The same for a movable bone below the hips: how far the source joint has left its rest offset, in its parent's frame, scaled."""
+    """The same for a movable bone below the hips: how far the source joint has left its rest offset, in its parent's frame, scaled.
+
+    What joints of ``scaled`` do to it by being scaled is left out: the bones that follow them do it.
+    """
     k = travel_scale(bodies) if scale is None else scale
     p_source, p_target = int(source.parents[joint]), int(target.parents[bone])
     rest_parent = quat.mul(bodies.source.turn, bodies.source.pose.rotations[p_source] if p_source >= 0 else quat.IDENTITY)
@@ -187,7 +197,9 @@ def other(
     turn = quat.mul(quat.inv(quat.mul(target_parent, target.rest_rotations[bone])), rest_parent)
 
     def run(take: Take, motion: BlockMotion) -> Array:
-        moved = take.local_translations[:, joint] - source.rest_translations[joint]
+        stretched = scales.above(take, source, joint, scaled) if scaled else None
+        place = take.local_translations[:, joint]
+        moved = (place if stretched is None else place / stretched) - source.rest_translations[joint]
         return np.broadcast_to(k * quat.rotate(turn, moved), (take.frames, 3))
 
     return run

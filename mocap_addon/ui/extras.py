@@ -13,7 +13,7 @@ from ..retarget.extras import Extras, MorphOptions, PropOptions, TimeCodeOptions
 
 NAMES = (
     *("use_time_code", "time_code_start", "time_code_rate", "use_morphs", "morph_unit", "morph_names"),
-    *("use_props", "prop_names", "use_markers", "locations_auto", "locations"),
+    *("use_props", "prop_names", "use_markers", "locations_auto", "locations", "use_scales"),
 )
 """Names of the settings."""
 
@@ -87,6 +87,11 @@ class ExtraSettings:
         soft_max=10.0,
         options={"SKIP_SAVE"},
     )
+    use_scales: BoolProperty(
+        name="Scale",
+        description="Bones that also move are scaled, too, where the take scales those that they follow",
+        options={"SKIP_SAVE"},
+    )
 
 
 def extras(owner: Any) -> Extras:
@@ -97,6 +102,7 @@ def extras(owner: Any) -> Extras:
         PropOptions(owner.use_props, parse_names(owner.prop_names)),
         owner.use_markers,
         0.0 if owner.locations_auto else round(float(owner.locations), 6),
+        owner.use_scales,
     )
 
 
@@ -106,7 +112,7 @@ def show(owner: Any, found: Extras) -> None:
     owner.use_morphs, owner.morph_names = found.morphs.use, format_names(found.morphs.names)
     owner.morph_unit = next((name for name, unit in _UNITS.items() if unit == found.morphs.unit), "AUTO")
     owner.use_props, owner.prop_names, owner.use_markers = found.props.use, format_names(found.props.names), found.markers
-    owner.locations_auto = found.locations == 0.0
+    owner.locations_auto, owner.use_scales = found.locations == 0.0, found.scales
     if found.locations:
         owner.locations = found.locations
 
@@ -132,3 +138,4 @@ def draw(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct) -> None:
     row.prop(owner, "locations_auto", text="Fit to the Legs")
     if not owner.locations_auto:
         layout.prop(owner, "locations")
+    layout.prop(owner, "use_scales")

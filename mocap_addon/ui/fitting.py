@@ -65,6 +65,8 @@ class Fitting:
         height = job.root.height if job.root.height != "ground" else "scaled"
         return RetargetOptions(
             travel=job.travel,
+            locations=job.extras.locations or None,
+            scales=job.extras.scales,
             bodies=self.bodies,
             sole=self.sole,
             inherits_rotation=self.puppet.inherits_rotation,

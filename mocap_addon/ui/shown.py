@@ -82,6 +82,7 @@ def picked(motion: PoseMotion, k: int) -> PoseMotion:
         placement=None if motion.placement is None else motion.placement[one],
         turning=None if motion.turning is None else motion.turning[one],
         curves={name: values[one] for name, values in motion.curves.items()},
+        scales={bone: values[one] for bone, values in motion.scales.items()},
     )
 
 
@@ -171,6 +172,7 @@ def _only(motion: PoseMotion, joints: Collection[int], carried: bool) -> PoseMot
         rotations=motion.rotations[:, bones],
         moving=tuple(motion.moving[m] for m in moving),
         locations=motion.locations[:, moving],
+        scales={j: values for j, values in motion.scales.items() if j in joints},
         placement=motion.placement if carried else None,
         turning=motion.turning if carried else None,
     )

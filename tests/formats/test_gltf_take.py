@@ -342,10 +342,32 @@ def test_scale_of_bones(tmp_path):
     assert not take.notes
     g.channel(g.data["animations"][0], 2, "scale", [0, 1 / 3], [[1, 1, 1], [1, 2, 1]])
     (take,) = formats.read(g.save(tmp_path / "b.glb"))
-    assert take.notes == ('The scale of "leg" is animated or uneven; it was left out.',)
+    assert take.notes == ('The scale of "leg" is animated; it is taken where Scale is on, and moves what hangs on it.',)
+    g.data["nodes"][2]["scale"] = [1.0, 2.0, 1.0]
+    g.data["animations"][0]["channels"].pop()
+    (take,) = formats.read(g.save(tmp_path / "still.glb"))
+    assert take.notes == ('The scale of "leg" is animated or uneven; it was left out.',) and not take.scales
     g.data["nodes"][0]["scale"] = [1.0, 1.0, -1.0]
     with pytest.raises(FileError, match='"Armature" is mirrored'):
         formats.read(g.save(tmp_path / "c.glb"))
+
+
+def test_scale_that_moves_is_kept_and_moves_what_hangs_on_it(tmp_path):
+    """glTF multiplies matrices: a node's scale stretches the way to its children, along its own axes."""
+    g, world = chain()
+    grown = np.array([[1.0, 1.0 + 0.1 * k, 1.0 - 0.02 * k] for k in range(11)])
+    g.channel(g.data["animations"][0], 2, "scale", np.arange(11) / 30, grown)
+    (take,) = formats.read(g.save(tmp_path / "a.glb"))
+    assert list(take.scales) == ["leg"] and take.scales["leg"] == pytest.approx(grown, abs=1e-6)
+    stretched = world.copy()
+    for f in range(11):
+        stretched[f, 2] = world[f, 1] @ np.diag([*grown[f], 1.0]) @ np.linalg.inv(world[f, 1]) @ world[f, 2]
+    places = (TO_Z_UP @ stretched)[..., :3, 3]
+    np.testing.assert_allclose(take.global_positions, places, atol=1e-6)
+    half = take.sampled(np.array([0.05]))
+    assert half.scales["leg"][0] == pytest.approx((1.0, 1.15, 0.97), abs=1e-6) and take.block(3, 5).scales["leg"] == pytest.approx(
+        grown[3:5]
+    )
 
 
 def test_options(tmp_path):

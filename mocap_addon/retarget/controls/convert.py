@@ -130,6 +130,7 @@ def to_controls(motion: PoseMotion, plan: Plan) -> PoseMotion:
         moving=moving,
         locations=locations,
         held=frozenset(),
+        scales={},
         settings=tuple(switched),
         followed=frozenset(follower.resting - plan.bones.above(order)),
     )
@@ -174,7 +175,7 @@ def on_bones(motion: PoseMotion, plan: Plan, deform: NDArray[np.bool_]) -> PoseM
 
 def body_motions(motion: PoseMotion, body: RoleBody) -> dict[int, Rigid]:
     """Joint of the rig -> how the body's joint moves away from rest."""
-    still = replace(motion, placement=None, turning=None, curves={})
+    still = replace(motion, placement=None, turning=None, curves={}, scales={})
     take = still.to_take(body.skeleton)
     rest = body.skeleton.rest_global_positions
     return {joint: Rigid.about(take.global_rotations[:, k], rest[k], take.global_positions[:, k]) for k, joint in enumerate(body.joints)}
