@@ -7,6 +7,7 @@ passes a crash on too; the verbs' own exit codes always come through.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def main() -> int:
     from mocap_addon import cli
 
     arguments = sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
-    return cli.main(arguments, ends_process=True)
+    return cli.main(arguments, ends_process=True, called=os.environ.get("MOCAP_CALLED") or "mocap")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ INTERRUPTED = 130
 """Exit codes: all done; a take or file failed (the others are still done); the command itself was wrong; Ctrl-C."""
 
 
-def main(argv: Sequence[str] | None = None, *, ends_process: bool = False) -> int:
+def main(argv: Sequence[str] | None = None, *, ends_process: bool = False, called: str = "mocap") -> int:
     """Run one verb.
 
     Parameters
@@ -32,6 +32,8 @@ def main(argv: Sequence[str] | None = None, *, ends_process: bool = False) -> in
     ends_process : bool
         The process ends after this call: standard output is then left to results alone until its very end, so that nothing that
         Blender says while it closes gets among them.
+    called : str
+        What a person writes in place of ``mocap``, for help and messages.
 
     Returns
     -------
@@ -42,7 +44,7 @@ def main(argv: Sequence[str] | None = None, *, ends_process: bool = False) -> in
 
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        options = arguments.parse(words)
+        options = arguments.parse(words, called)
     except arguments.Done as done:
         return done.code
     out = output.Output(as_json=getattr(options, "json", False), ends_process=ends_process)
@@ -97,4 +99,4 @@ def unregister_command() -> None:
 
 def _run_command(argv: list[str]) -> int:
     # Blender ends after a command.
-    return main(argv, ends_process=True)
+    return main(argv, ends_process=True, called="blender --command mocap")

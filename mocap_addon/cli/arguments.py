@@ -77,23 +77,24 @@ class _Parser(argparse.ArgumentParser):
         raise Done(status)
 
 
-def parse(words: Sequence[str]) -> argparse.Namespace:
-    """The command as a namespace with ``verb`` and that verb's values, and ``given``, the options that were written; :class:`Done` after
-    help or an error."""
+def parse(words: Sequence[str], called: str = "mocap") -> argparse.Namespace:
+    """The command as a namespace with ``verb`` and that verb's values, ``given``, the options that were written, and ``called``, what the
+    program is called; :class:`Done` after help or an error."""
     _Parser.as_json = "--json" in words
-    parser = _parser()
+    parser = _parser(called)
     options = parser.parse_args(list(words))
+    options.called = called
     options.given = frozenset(word.split("=")[0] for word in words if word.startswith("--"))
     if options.verb == "convert" and options.character is None and not straight.possible(options.takes):
         parser.error("convert needs --character FILE for these takes (only Unity clips, .anim, go without)")
     return options
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(called: str) -> argparse.ArgumentParser:
     parser = _Parser(
-        prog="mocap",
+        prog=called,
         description="Motion capture onto any humanoid character.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES.replace("  mocap ", f"  {called} "),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -102,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mocap {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_Parser)
     _add_info(verbs)
-    _add_convert(verbs)
+    _add_convert(verbs, called)
     _add_record(verbs)
     _add_replay(verbs)
     _add_demo(verbs)
@@ -122,12 +123,12 @@ def _add_info(verbs: argparse._SubParsersAction[_Parser]) -> None:
     p.add_argument("--verbose", action="store_true", help="show every joint of every role")
 
 
-def _add_convert(verbs: argparse._SubParsersAction[_Parser]) -> None:
+def _add_convert(verbs: argparse._SubParsersAction[_Parser], called: str) -> None:
     p = verbs.add_parser(
         "convert",
         help="put takes onto a character and write .blend, three.js and BVH files",
         description="Puts each take onto the character and writes finished files.",
-        epilog=_CONVERT_EXAMPLES,
+        epilog=_CONVERT_EXAMPLES.replace("  mocap ", f"  {called} "),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

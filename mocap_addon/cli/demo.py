@@ -40,7 +40,7 @@ def run(options: argparse.Namespace, out: Output) -> int:
             record = _make(path, folder)
             held.check()
             record["credit"] = credit
-            out.result(record, _lines(record, options.out))
+            out.result(record, _lines(record, options.out, options.called))
     except MocapError as error:
         out.failure(str(error))
         return FAILED
@@ -88,16 +88,16 @@ def _copy(source: Path, target: Path) -> Path:
     return target
 
 
-def _lines(r: dict[str, Any], folder: str) -> list[str]:
+def _lines(r: dict[str, Any], folder: str, called: str) -> list[str]:
     files = r["files"]
     return [
-        f"A walk of {r['frames']} frames at {r['fps']:g} fps is on the character. In {Path(folder).absolute()}:",
+        f"A walk of {r['frames']} frames at {r['fps']:g} fps is on the character. In {os.path.abspath(folder)}:",
         f"  {Path(files['blend']).name:<20} open it in Blender and press Space",
         f"  {Path(files['picture']).name:<20} the walk in one picture",
         f"  {Path(files['threejs']).name:<20} the motion for three.js; it plays on {Path(files['character']).name}",
         "",
         "Your own takes go the same way:",
-        "  mocap info TAKE.bvh",
-        "  mocap convert TAKE.bvh --character CHARACTER.glb --out FOLDER",
+        f"  {called} info TAKE.bvh",
+        f"  {called} convert TAKE.bvh --character CHARACTER.glb --out FOLDER",
         r["credit"],
     ]

@@ -108,6 +108,10 @@ def _record(session: LiveSession, options: argparse.Namespace, out: Output, inte
 def _recorded(path: Path, session: LiveSession) -> dict[str, Any]:
     status = session.supervisor.status
     now = session.now()
+    warnings = session.messages()
+    if not any(int(s["packets"]) for s in status.get("sources", ())):
+        ports = " and ".join(f"{s.source.host} port {s.port}" for s in session.sources())
+        warnings.append(f"Nothing was received; look that the sender is on, and sends to {ports}.")
     return {
         "file": str(path),
         "kind": "capture",
@@ -128,7 +132,7 @@ def _recorded(path: Path, session: LiveSession) -> dict[str, Any]:
             for p in session.performers()
         ],
         "seconds": now,
-        "warnings": session.messages(),
+        "warnings": warnings,
     }
 
 

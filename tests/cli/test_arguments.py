@@ -127,3 +127,11 @@ def test_help_is_exit_0(words, capfd):
     assert cli.main(words) == 0
     out, err = capfd.readouterr()
     assert out.strip() and err == ""
+
+
+def test_help_and_messages_speak_of_what_was_written(capfd):
+    """Who runs scripts/mocap has no command called mocap."""
+    for words in (["--help"], ["convert", "--help"], ["convert", "a.bvh"]):
+        assert cli.main(words, called="scripts/mocap") == (0 if "--help" in words else 2)
+        said = "".join(capfd.readouterr())
+        assert "scripts/mocap convert" in said and "  mocap " not in said and "See: mocap" not in said

@@ -66,6 +66,13 @@ def test_replayed_recorded_and_read_again(tmp_path, capfd):
     assert code == 0 and {t.facts["format"] for t in formats.read(again)} >= {"Xsens MVN"}
 
 
+def test_a_recording_of_nothing_says_so(tmp_path, capfd):
+    port = free_port()
+    code, said = run(capfd, "record", "--port", port, "--seconds", "0.5", "--out", tmp_path / "x.pcap")
+    assert code == 0 and said[-1]["packets"] == 0
+    assert said[-1]["warnings"] == [f"Nothing was received; look that the sender is on, and sends to 127.0.0.1 port {port}."]
+
+
 def test_wrong_words_are_sentences(tmp_path, capfd):
     (tmp_path / "there.pcap").write_bytes(b"")
     port = free_port()
