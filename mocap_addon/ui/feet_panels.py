@@ -111,7 +111,7 @@ def _table(layout: bpy.types.UILayout, head: Sequence[str], rows: Sequence[Seque
     grid = layout.column(align=True)
     grid.scale_y = 0.85
     for words in (head, *rows):
-        split = grid.split(factor=0.5, align=True)
+        split = grid.split(factor=0.47, align=True)
         split.label(text=words[0], translate=False)
         for word in words[1:]:
             cell = split.row()

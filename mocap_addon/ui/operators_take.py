@@ -28,9 +28,7 @@ class MOCAP_OT_open_take(bpy.types.Operator):
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         if self.filepath:
             return self.execute(context)
-        current = context.scene.mocap.filepath
-        if current:
-            self.filepath = os.path.join(os.path.dirname(takes.absolute(current)), "")
+        self.filepath = _folder_of_the_take(context.scene)
         context.window_manager.fileselect_add(self)
         return {"RUNNING_MODAL"}
 
@@ -45,6 +43,12 @@ class MOCAP_OT_open_take(bpy.types.Operator):
             self.report({"ERROR"}, reading.error)
             return {"CANCELLED"}
         return {"FINISHED"}
+
+
+def _folder_of_the_take(scene: bpy.types.Scene) -> str:
+    """Where to look for other files first; empty: where Blender does."""
+    current = scene.mocap.filepath
+    return os.path.join(os.path.dirname(takes.absolute(current)), "") if current else ""
 
 
 class MOCAP_OT_read_take(waiting.Waits, bpy.types.Operator):
@@ -120,6 +124,7 @@ class MOCAP_OT_open_character(bpy.types.Operator):
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         if self.filepath:  # dropped into the window
             return self.execute(context)
+        self.filepath = _folder_of_the_take(context.scene)
         context.window_manager.fileselect_add(self)
         return {"RUNNING_MODAL"}
 
