@@ -38,6 +38,9 @@ class GlbWriting:
 
     shares: Sequence[float] = (0.5,)
 
+    def __init__(self) -> None:
+        self._times: dict[int, tuple[Array, Array]] = {}
+
     def choice(self, channel: Channel, finest: float) -> int:
         """Only rotations can be short in core glTF."""
         return SHORT if channel.path == "rotation" and finest >= _SHORT_ERROR else FLOAT
@@ -49,7 +52,13 @@ class GlbWriting:
     def rounded(self, channel: Channel, choice: int) -> Channel:
         """What a reader gets."""
         values = shorts(channel.values) / _TOP if choice == SHORT else channel.values.astype(np.float32).astype(np.float64)
-        return replace(channel, values=values, times=channel.times.astype(np.float32).astype(np.float64))
+        return replace(channel, values=values, times=self._single(channel.times))
+
+    def _single(self, times: Array) -> Array:
+        """Times in single precision: of one array always the same one, so that what shares its times goes on doing so."""
+        if id(times) not in self._times:
+            self._times[id(times)] = times, times.astype(np.float32).astype(np.float64)
+        return self._times[id(times)][1]
 
     def length(self, channel: Channel, choice: int) -> int:
         """Of the values; times that are the channel's own are counted by :meth:`worth`."""

@@ -94,12 +94,18 @@ class NodeTree:
         return tuple(sorted(range(len(self)), key=lambda n: sum(1 for _ in self.ancestors(n))))
 
     @cached_property
-    def global_matrices(self) -> Array:
-        """(N, 4, 4): nodes in the scene as the file places them."""
+    def local_matrices(self) -> Array:
+        """(N, 4, 4): nodes in their parents' frames."""
         out = np.zeros((len(self), 4, 4))
         out[:, :3, :3] = quat.to_matrix(self.rotations) * self.scales[:, None, :]
         out[:, :3, 3] = self.translations
         out[:, 3, 3] = 1.0
+        return out
+
+    @cached_property
+    def global_matrices(self) -> Array:
+        """(N, 4, 4): nodes in the scene as the file places them."""
+        out = self.local_matrices.copy()
         for n in self.order:
             if self.parents[n] >= 0:
                 out[n] = out[self.parents[n]] @ out[n]

@@ -56,19 +56,38 @@ class Channel:
 
     def at(self, times: Array) -> Array:
         """(F, 4) or (F, 3): the values at ``times``, held before the first key and after the last."""
-        if self.constant:
-            return np.repeat(self.values, len(times), axis=0)
-        if times is self.times or np.array_equal(times, self.times):
-            return self.values
-        after = np.clip(np.searchsorted(self.times, times, side="right"), 1, len(self.times) - 1)
+        values = values_at((self,), times)[0]
+        return np.repeat(values, len(times), axis=0) if self.constant else values
+
+
+def values_at(channels: Sequence[Channel], times: Array) -> list[Array]:
+    """The values ``(F, n)`` of each channel at ``times``, one row of what stands still; see :meth:`Channel.at`.
+
+    Channels that share the array of their times are worked out together.
+    """
+    out = [c.values for c in channels]
+    together: dict[tuple[int, bool], list[int]] = {}
+    for k, c in enumerate(channels):
+        if not c.constant and c.times is not times:
+            together.setdefault((id(c.times), c.path == "rotation"), []).append(k)
+    for (_, turns), members in together.items():
+        keys = channels[members[0]].times
+        if np.array_equal(times, keys):
+            continue
+        after = np.clip(np.searchsorted(keys, times, side="right"), 1, len(keys) - 1)
         before = after - 1
-        share = np.clip((times - self.times[before]) / (self.times[after] - self.times[before]), 0.0, 1.0)
-        out = self.values[np.where(share < 1.0, before, after)]
-        inside = np.flatnonzero((share > 0.0) & (share < 1.0))
+        share = np.clip((times - keys[before]) / (keys[after] - keys[before]), 0.0, 1.0)
+        picked, inside = np.where(share < 1.0, before, after), np.flatnonzero((share > 0.0) & (share < 1.0))
+        for k in members:
+            out[k] = channels[k].values[picked]
         if inside.size:
-            a, b, share = self.values[before[inside]], self.values[after[inside]], share[inside]
-            out[inside] = spherical(a, b, share) if self.path == "rotation" else a * (1.0 - share[:, None]) + b * share[:, None]
-        return out
+            a = np.concatenate([channels[k].values[before[inside]] for k in members])
+            b = np.concatenate([channels[k].values[after[inside]] for k in members])
+            shares = np.tile(share[inside], len(members))
+            found = spherical(a, b, shares) if turns else a * (1.0 - shares[:, None]) + b * shares[:, None]
+            for k, some in zip(members, np.split(found, len(members)), strict=True):
+                out[k][inside] = some
+    return out
 
 
 @dataclass(frozen=True, eq=False)

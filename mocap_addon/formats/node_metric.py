@@ -11,14 +11,14 @@ Rotations need not be of unit length: a player that does not normalise them (thr
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..motion import quat
 from .gltf_nodes import NodeTree
-from .node_clip import Channel, Path
+from .node_clip import Channel, values_at
 
 Array = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ SHELL = 0.03
 """Metres."""
 
 _BLOCK = 1000  # times whose matrices stand in memory at once
-_KEPT = 6_000_000  # points times times whose true places are kept, 150 MB
+_KEPT = 1_500_000  # nodes times times whose true places are kept, 150 MB
 _UNIT: Array = np.eye(4)
 _ARMS: Array = SHELL * np.concatenate([np.zeros((1, 3)), np.eye(3)])
 _DIRECTIONS: Array = np.array([(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if x or y or z], dtype=np.float64)
@@ -58,65 +58,87 @@ class Body:
     def __init__(self, tree: NodeTree, watched: Iterable[int]) -> None:
         self.tree = tree
         self.watched = sorted(set(watched))
+        self._known: dict[tuple[frozenset[int], bool], Points] = {}
 
     def over(self, nodes: Iterable[int], *, outermost: bool = False) -> Points:
         """The shells as points on those of ``nodes`` that they hang on, which alone move.
 
         ``outermost``: of each node only the points farthest out in 26 directions; the largest error is nearly always at one of them.
+        Clips of one character mostly move the same nodes, so what was worked out is kept.
         """
-        moving = set(nodes)
-        tree = self.tree
-        units = np.maximum(np.cbrt(np.abs(np.linalg.det(tree.global_matrices[:, :3, :3]))), 1e-12)
-        found: dict[int, list[Array]] = {}
-        origin: dict[int, list[int]] = {}
-        for n in self.watched:
-            m = next((a for a in (n, *tree.ancestors(n)) if a in moving), -1)
-            local = self._between(n, m)
-            found.setdefault(m, []).append((_ARMS / units[n]) @ local[:3, :3].T + local[:3, 3])
-            origin.setdefault(m, []).extend([n] * 4)
+        moving = frozenset(nodes)
+        if (moving, outermost) not in self._known:
+            self._known[moving, outermost] = self._over(moving, outermost)
+        return self._known[moving, outermost]
+
+    def _over(self, moving: frozenset[int], outermost: bool) -> Points:
+        tree, parents = self.tree, self.tree.parents.tolist()
+        holder, frames = self._holders(moving)
+        local = np.array([frames[n] for n in self.watched]).reshape(-1, 4, 4)
+        shells = (_ARMS / self._units[self.watched, None, None]) @ local[:, :3, :3].transpose(0, 2, 1) + local[:, None, :3, 3]
+        found: dict[int, list[int]] = {}
+        for k, n in enumerate(self.watched):
+            found.setdefault(holder[n], []).append(k)
         wanted = {a for m in found if m >= 0 for a in (m, *tree.ancestors(m)) if a in moving}
         steps: list[Step] = []
         place: dict[int, int] = {}
+        watched = np.array(self.watched, dtype=np.int64)
         for n in (n for n in tree.order if n in wanted):
-            above = next((a for a in tree.ancestors(n) if a in moving), -1)
-            parent = int(tree.parents[n])
-            points = np.concatenate(found[n]) if n in found else np.zeros((0, 3))
-            of = np.array(origin.get(n, []), dtype=np.int64)
+            rows, parent = found.get(n, []), parents[n]
+            points, of = shells[rows].reshape(-1, 3), np.repeat(watched[rows], len(_ARMS))
             if outermost and len(points) > len(_DIRECTIONS):
                 picked = np.unique(np.argmax(points @ _DIRECTIONS.T, axis=0))
                 points, of = points[picked], of[picked]
             place[n] = len(steps)
-            steps.append(Step(n, place.get(above, -1), np.eye(4) if parent == above else self._between(parent, above), points, of))
+            between = frames[parent] if parent >= 0 and holder[parent] != parent else None
+            above = place.get(holder[parent], -1) if parent >= 0 else -1
+            steps.append(Step(n, above, between, np.hstack([points, np.ones((len(points), 1))]), of))
         return Points(tree, steps)
 
-    def _between(self, node: int, above: int) -> Array:
-        """(4, 4): a node in the frame of one above it, or in the scene (-1), as the file stands."""
-        g = self.tree.global_matrices
-        if node < 0 or node == above:
-            return np.eye(4)
-        if above < 0:
-            return g[node]
-        # multiplied down, not by an inverse: so that a node is exactly where a player puts it
-        path = [node, *self.tree.ancestors(node)]
-        out = np.eye(4)
-        for n in reversed(path[: path.index(above)]):
-            out = out @ self._local(n)
-        return out
+    def _holders(self, moving: frozenset[int]) -> tuple[dict[int, int], dict[int, Array]]:
+        """Of each node the nearest moving one at or above it (-1: the scene), and its (4, 4) place in that one's frame as the file stands.
 
-    def _local(self, n: int) -> Array:
-        out = np.eye(4)
-        out[:3, :3] = quat.to_matrix(self.tree.rotations[n]) * self.tree.scales[n]
-        out[:3, 3] = self.tree.translations[n]
-        return out
+        Multiplied down, not by an inverse: so that a node is exactly where a player puts it.
+        """
+        holder: dict[int, int] = {}
+        frames: dict[int, Array] = {}
+        parents, locals_ = self.tree.parents.tolist(), self.tree.local_matrices
+        for n in self.tree.order:
+            p = parents[n]
+            holder[n] = n if n in moving else holder[p] if p >= 0 else -1
+            if holder[n] == n:
+                frames[n] = _UNIT
+            elif holder[n] < 0:
+                frames[n] = self.tree.global_matrices[n]
+            else:
+                frames[n] = locals_[n] if holder[n] == p else frames[p] @ locals_[n]
+        return holder, frames
+
+    @cached_property
+    def _units(self) -> Array:
+        """(N,): metres of one unit in a node's own frame."""
+        return np.maximum(np.cbrt(np.abs(np.linalg.det(self.tree.global_matrices[:, :3, :3]))), 1e-12)
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A moving node: the moving one above it, what stands between, and the points that hang on it, with the node whose shell each is of."""
+    """A moving node.
+
+    Parameters
+    ----------
+    node, above : int
+        The node, and which step the moving one above it is; -1 without.
+    between : (4, 4) array or None
+        What stands between them; None: nothing.
+    points : (P, 4) array
+        What hangs on the node, in its frame; the last number is 1.
+    of : (P,) int array
+        The node whose shell each point is of.
+    """
 
     node: int
     above: int
-    between: Array
+    between: Array | None
     points: Array
     of: NDArray[np.int64]
 
@@ -128,108 +150,127 @@ class Points:
     tree: NodeTree
     steps: list[Step]
 
-    @property
+    @cached_property
     def of(self) -> NDArray[np.int64]:
         """(P,): the node whose shell a point is of."""
         return np.concatenate([step.of for step in self.steps]) if self.steps else np.zeros(0, dtype=np.int64)
 
     def at(self, channels: Sequence[Channel], times: Array) -> Array:
         """(P, 3, F): where the points are in the scene."""
-        by_node: dict[int, dict[Path, Channel]] = {}
-        for c in channels:
-            by_node.setdefault(c.node, {})[c.path] = c
-        out = np.empty((sum(len(step.points) for step in self.steps), 3, len(times)))
-        world: list[tuple[Array, Array]] = []
+        return self.placed(self.worlds(channels, times))
+
+    def placed(self, worlds: Array) -> Array:
+        """(P, 3, F): where matrices ``(S, 4, 3, F)`` of the nodes put the points; of differences between matrices, how far apart."""
+        frames = worlds.shape[-1]
+        out = np.empty((len(self.of), 3, frames))
         row = 0
-        for step in self.steps:
-            linear, offset = self._local(step.node, by_node.get(step.node, {}), times)
-            fixed = step.between
-            if not np.array_equal(fixed, _UNIT):
-                offset = fixed[:3, :3] @ offset + fixed[:3, 3:]
-                linear = _times(fixed[:3, :3, None], linear)
-            if step.above >= 0:
-                above, origin = world[step.above]
-                offset = origin + _apply(above, offset)
-                linear = _times(above, linear)
-            world.append((linear, offset))
+        for step, world in zip(self.steps, worlds, strict=True):
             if len(step.points):
-                p = step.points[:, :, None]
                 stop = row + len(step.points)
-                out[row:stop] = offset + linear[:, 0] * p[:, 0, None] + linear[:, 1] * p[:, 1, None] + linear[:, 2] * p[:, 2, None]
+                np.matmul(step.points, world.reshape(4, 3 * frames), out=out[row:stop].reshape(-1, 3 * frames))
                 row = stop
         return out
 
-    def _local(self, node: int, own: dict[Path, Channel], times: Array) -> tuple[Array, Array]:
-        """(3, 3, F) and (3, F); F is 1 where nothing moves."""
-        q = _values(own.get("rotation"), self.tree.rotations[node], times)
-        t = _values(own.get("translation"), self.tree.translations[node], times)
-        s = _values(own.get("scale"), self.tree.scales[node], times)
-        linear = quat.to_matrix(q).transpose(1, 2, 0)
-        if not np.all(s == 1.0):
-            linear = linear * s.T[None]
-        return linear, t.T
+    def worlds(self, channels: Sequence[Channel], times: Array) -> Array:
+        """(S, 4, 3, F): the moving nodes in the scene: three columns and the place."""
+        return self._chained(*self._parts(channels, times))
+
+    def compared(self, truth: Sequence[Channel], given: Sequence[Channel], times: Array) -> Array:
+        """(P, F): the squares of how far the points of two clips are apart, both followed in one pass."""
+        both = (np.concatenate(pair, axis=-1) for pair in zip(self._parts(truth, times), self._parts(given, times), strict=True))
+        worlds = self._chained(*both)
+        return squares(self.placed(worlds[..., len(times) :] - worlds[..., : len(times)]))
+
+    def _parts(self, channels: Sequence[Channel], times: Array) -> tuple[Array, Array, Array]:
+        """Rotations (4, S, F), translations and scales (3, S, F) of the moving nodes in their parents' frames."""
+        nodes = [step.node for step in self.steps]
+        row = {node: k for k, node in enumerate(nodes)}
+        standing = {"rotation": self.tree.rotations, "translation": self.tree.translations, "scale": self.tree.scales}
+        parts: dict[str, Array] = {}
+        for path, values in standing.items():
+            parts[path] = np.empty((values.shape[1], len(nodes), len(times)))
+            parts[path][:] = values[nodes].T[:, :, None]
+        known = [c for c in channels if c.node in row]
+        for c, values in zip(known, values_at(known, times), strict=True):
+            parts[c.path][:, row[c.node]] = values.T
+        return parts["rotation"], parts["translation"], parts["scale"]
+
+    def _chained(self, rotations: Array, translations: Array, scales: Array) -> Array:
+        """(S, 4, 3, F): each node below the one above it. Products are written out: several times faster than over small matrices."""
+        locals_ = _columns(rotations)
+        if np.any(scales != 1.0):
+            locals_[:, :3] *= scales.transpose(1, 0, 2)[:, :, None]
+        locals_[:, 3] = translations.transpose(1, 0, 2)
+        out, more = np.empty_like(locals_), np.empty_like(locals_[:1])[0] if len(locals_) else locals_
+        for step, local, world in zip(self.steps, locals_, out, strict=True):
+            if step.between is not None:
+                local = step.between[:3, :3] @ local
+                local[3] += step.between[:3, 3:]
+            if step.above < 0:
+                world[:] = local
+                continue
+            above = out[step.above]
+            np.multiply(above[0], local[:, 0, None], out=world)
+            world += np.multiply(above[1], local[:, 1, None], out=more)
+            world += np.multiply(above[2], local[:, 2, None], out=more)
+            world[3] += above[3]
+        return out
 
 
 class Judge:
     """Measures clips against one truth, on its samples ``(F,)`` (seconds) and halfway between them.
 
-    ``rough``: on the samples and the outermost points alone, for searching; ``between_too`` False: on the samples alone.
+    ``rough``: on the samples and the outermost points alone, for searching.
     """
 
-    def __init__(self, body: Body, truth: Sequence[Channel], samples: Array, *, rough: bool = False, between_too: bool = True) -> None:
+    def __init__(self, body: Body, truth: Sequence[Channel], samples: Array, *, rough: bool = False) -> None:
         self.points = body.over({c.node for c in truth}, outermost=rough)
         self.truth, self.of = truth, self.points.of
-        times = between(samples) if between_too and not rough else samples
+        times = samples if rough else between(samples)
         self.parts = [times[start : start + _BLOCK] for start in range(0, len(times), _BLOCK)]
-        small = len(times) * len(self.of) <= _KEPT
-        self.kept = [self.points.at(truth, part) for part in self.parts] if small else None
+        small = len(times) * len(self.points.steps) <= _KEPT
+        self.kept = [self.points.worlds(truth, part) for part in self.parts] if small else None
 
     def measure(self, given: Sequence[Channel]) -> Measured:
         """The errors of a clip with channels for the same nodes."""
-        worst, at, node = 0.0, 0.0, -1
-        rest: list[Array] = []
-        if not len(self.of):
+        if not len(self.of) or not self.parts:
             return NOTHING
+        found: list[Array] = []
         for k, part in enumerate(self.parts):
-            truth = self.points.at(self.truth, part) if self.kept is None else self.kept[k]
-            gap = self.points.at(given, part)
-            gap -= truth
-            gap *= gap
-            squared = gap.sum(axis=1)
-            most = int(np.argmax(squared))
-            p, f = divmod(most, len(part))
-            if float(squared[p, f]) > worst:
-                worst, at, node = float(squared[p, f]), float(part[f]), int(self.of[p])
-            rest.append(squared.ravel())
-        if not rest:
-            return NOTHING
-        joined = np.concatenate(rest)
-        high = int(0.99 * (len(joined) - 1))
-        return Measured(float(np.sqrt(worst)), float(np.sqrt(np.partition(joined, high)[high])), node, at)
+            truth = self.points.worlds(self.truth, part) if self.kept is None else self.kept[k]
+            apart = self.points.worlds(given, part)
+            apart -= truth
+            found.append(squares(self.points.placed(apart)))
+        return _measured(found, self.of, self.parts)
 
 
 def compare_samples(body: Body, truth: Sequence[Channel], given: Sequence[Channel], samples: Array) -> Measured:
-    """The errors at the samples alone, where both have channels for the same nodes and paths: both are followed in one pass."""
+    """The errors at the samples alone."""
     points = body.over({c.node for c in truth})
-    of, count = points.of, len(samples)
-    if not len(of):
+    if not len(points.of):
         return NOTHING
-    other = {(c.node, c.path): c for c in given}
-    twice = np.arange(2.0 * count)
-    both = [
-        replace(c, times=twice, values=np.concatenate([c.at(samples), other[c.node, c.path].at(samples)]))
-        for c in truth
-        if (c.node, c.path) in other
-    ]
-    if len(both) != len(truth) or len(both) != len(other):
-        return Judge(body, truth, samples, between_too=False).measure(given)
-    places = points.at(both, twice)
-    gap = places[:, :, count:] - places[:, :, :count]
-    squared = (gap * gap).sum(axis=1)
-    p, f = divmod(int(np.argmax(squared)), count)
-    high = int(0.99 * (squared.size - 1))
-    rest = float(np.sqrt(np.partition(squared.ravel(), high)[high]))
-    return Measured(float(np.sqrt(squared[p, f])), rest, int(of[p]), float(samples[f]))
+    return _measured([points.compared(truth, given, samples)], points.of, [samples])
+
+
+def _measured(squared: Sequence[Array], of: NDArray[np.int64], times: Sequence[Array]) -> Measured:
+    """From squares of errors ``(P, F)``, the nodes that the points are of, and the times, part by part."""
+    worst, at, node = 0.0, 0.0, -1
+    for some, part in zip(squared, times, strict=True):
+        p, f = divmod(int(np.argmax(some)), len(part))
+        if float(some[p, f]) > worst:
+            worst, at, node = float(some[p, f]), float(part[f]), int(of[p])
+    joined = squared[0].ravel() if len(squared) == 1 else np.concatenate([some.ravel() for some in squared])
+    high = int(0.99 * (len(joined) - 1))
+    return Measured(float(np.sqrt(worst)), float(np.sqrt(np.partition(joined, high)[high])), node, at)
+
+
+def squares(apart: Array) -> Array:
+    """(P, 3, F) differences -> (P, F) squares of their lengths; the differences are used up."""
+    apart *= apart
+    out = apart[:, 0]
+    out += apart[:, 1]
+    out += apart[:, 2]
+    return out
 
 
 def compare(body: Body, truth: Sequence[Channel], given: Sequence[Channel], samples: Array) -> Measured:
@@ -247,16 +288,11 @@ def between(samples: Array) -> Array:
     return out
 
 
-def _values(channel: Channel | None, standing: Array, times: Array) -> Array:
-    if channel is None:
-        return standing[None]
-    return channel.values if channel.constant else channel.at(times)
-
-
-def _apply(m: Array, v: Array) -> Array:
-    return m[:, 0] * v[0] + m[:, 1] * v[1] + m[:, 2] * v[2]
-
-
-def _times(a: Array, b: Array) -> Array:
-    """(3, 3, F) products, written out: several times faster than a loop over small matrices."""
-    return a[:, 0, None] * b[0] + a[:, 1, None] * b[1] + a[:, 2, None] * b[2]
+def _columns(rotations: Array) -> Array:
+    """Rotations (4, S, F) -> (S, 4, 3, F): the columns of their matrices, and room for a place; not of unit length they shrink."""
+    w, x, y, z = rotations
+    out = np.empty((rotations.shape[1], 4, 3, rotations.shape[2]))
+    out[:, 0, 0], out[:, 1, 0], out[:, 2, 0] = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)
+    out[:, 0, 1], out[:, 1, 1], out[:, 2, 1] = 2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)
+    out[:, 0, 2], out[:, 1, 2], out[:, 2, 2] = 2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)
+    return out
