@@ -224,6 +224,12 @@ def _get(bones: bpy.types.bpy_prop_collection, name: str, dtype: type, width: in
     return out
 
 
+def rest_matrices(bones: bpy.types.bpy_prop_collection) -> Array:
+    """(N, 4, 4): the bones in the armature's own axes, in Blender's order."""
+    # foreach_get gives columns one after another, so each 4x4 block is transposed.
+    return _get(bones, "matrix_local", np.float32, 16).reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
+
+
 def _parents_first(names: Sequence[str], parent_names: Sequence[str | None]) -> tuple[list[int], NDArray[np.int64]]:
     """Blender's order where it already has parents first, else by depth; and each bone's parent in that order."""
     index = {name: i for i, name in enumerate(names)}
@@ -261,8 +267,7 @@ def _decompose(m: Array, name: str) -> tuple[Array, float, Array]:
 
 
 def _skeleton(bones: bpy.types.bpy_prop_collection, order: list[int], parents: NDArray[np.int64], rotation: Array, unit: float) -> Skeleton:
-    # foreach_get gives columns one after another, so each 4x4 block is transposed.
-    rest = _get(bones, "matrix_local", np.float32, 16).reshape(-1, 4, 4).transpose(0, 2, 1)[order].astype(np.float64)
+    rest = rest_matrices(bones)[order]
     global_r = quat.mul(rotation, quat.from_matrix(rest[:, :3, :3]))
     global_t = quat.rotate(rotation, rest[:, :3, 3]) * unit
     rooted = (parents < 0)[:, None]

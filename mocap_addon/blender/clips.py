@@ -15,6 +15,7 @@ from ..formats.threejs_clip import JsonWriting
 from ..motion import quat
 from ..motion.take import Take
 from ..retarget.motion import PoseMotion
+from . import armature
 from .armature import Target
 
 Array = NDArray[np.float64]
@@ -167,21 +168,25 @@ def tree_of(obj: bpy.types.Object, scene: bpy.types.Scene, target: Target | None
         world = _C @ world @ _C.T
         at = add(one.name, np.linalg.inv(above) @ world, at)
         above = world
-    bones = list(obj.data.bones)
-    rests = np.array([bone.matrix_local for bone in bones], dtype=np.float64)
-    places = {bone.name: k for k, bone in enumerate(bones)}
-    above_them = np.array([np.linalg.inv(_C) if bone.parent is None else rests[places[bone.parent.name]] for bone in bones])
-    locals_ = np.linalg.inv(above_them) @ rests
+    bones = obj.data.bones
+    names = [bone.name for bone in bones]
+    places = {name: k for k, name in enumerate(names)}
+    parents = [-1 if bone.parent is None else places[bone.parent.name] for bone in bones]
+    children: dict[int, list[int]] = {}
+    for k, p in enumerate(parents):
+        children.setdefault(p, []).append(k)
+    rests = np.concatenate([armature.rest_matrices(bones), np.linalg.inv(_C)[None]])  # the last stands above the roots
+    locals_ = np.linalg.inv(rests[parents]) @ rests[:-1]
     turns = quat.from_matrix(locals_[:, :3, :3])[:, [1, 2, 3, 0]].tolist()
-    stack = [(bone, at) for bone in reversed([b for b in bones if b.parent is None])]
+    shifts = locals_[:, :3, 3].tolist()
+    stack = [(k, at) for k in reversed(children.get(-1, []))]
     joints: list[int] = []
     while stack:
-        bone, parent = stack.pop()
-        k = places[bone.name]
-        nodes.append({"name": bone.name, "translation": locals_[k, :3, 3].tolist(), "rotation": turns[k], "children": []})
+        k, parent = stack.pop()
+        nodes.append({"name": names[k], "translation": shifts[k], "rotation": turns[k], "children": []})
         nodes[parent]["children"].append(len(nodes) - 1)  # type: ignore[attr-defined]
         joints.append(len(nodes) - 1)
-        stack.extend((child, joints[-1]) for child in reversed(bone.children))
+        stack.extend((child, joints[-1]) for child in reversed(children.get(k, [])))
     data = {"scenes": [{"name": scene.name, "nodes": [0]}], "nodes": nodes, "skins": [{"joints": joints}]}
     return gltf_nodes.tree(data)
 

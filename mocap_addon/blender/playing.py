@@ -90,7 +90,7 @@ def choose(obj: bpy.types.Object | None, action: bpy.types.Action | str | None =
         if found is None:
             raise RigError(f'There is no action called "{action}"; choose one of {_names(p.action.name for p in suitable(obj))}.')
         action = found
-    return by_itself(obj, action, _slot(obj, action, slot))
+    return _by_itself(obj, action, *_slot(obj, action, slot))
 
 
 def suitable(obj: bpy.types.Object) -> list[Playing]:
@@ -164,6 +164,10 @@ def _now(obj: bpy.types.Object) -> Playing:
 
 def by_itself(obj: bpy.types.Object, action: bpy.types.Action, slot: compat.Slot) -> Playing:
     """One action in one of its slots, whatever else plays."""
+    return _by_itself(obj, action, slot, _playing_curves(action, slot))
+
+
+def _by_itself(obj: bpy.types.Object, action: bpy.types.Action, slot: compat.Slot, found: tuple[bpy.types.FCurve, ...]) -> Playing:
     animation = obj.animation_data
     assigned = (
         animation is not None
@@ -172,7 +176,7 @@ def by_itself(obj: bpy.types.Object, action: bpy.types.Action, slot: compat.Slot
         and strip_range(obj) is None
         and not animation.use_tweak_mode
     )
-    return Playing(obj, action, slot, _playing_curves(action, slot), assigned, False)
+    return Playing(obj, action, slot, found, assigned, False)
 
 
 def _same(a: compat.Slot, b: compat.Slot) -> bool:
@@ -183,7 +187,8 @@ def _playing_curves(action: bpy.types.Action, slot: compat.Slot) -> tuple[bpy.ty
     return tuple(curve for curve in compat.all_curves(action, slot) if curves.is_playing(curve))
 
 
-def _slot(obj: bpy.types.Object, action: bpy.types.Action, wanted: str | None) -> compat.Slot:
+def _slot(obj: bpy.types.Object, action: bpy.types.Action, wanted: str | None) -> tuple[compat.Slot, tuple[bpy.types.FCurve, ...]]:
+    """The slot that is meant, and those of its curves that play."""
     slots = compat.slots(action)
     if wanted is not None and compat.SLOTTED:
         found = [s for s in slots if wanted in (s.name_display, s.identifier)]
@@ -194,10 +199,11 @@ def _slot(obj: bpy.types.Object, action: bpy.types.Action, wanted: str | None) -
     if wanted is None and animation is not None and animation.action == action:
         assigned = compat.assigned_slot(animation)
         slots = (assigned,) if assigned is not None else slots
-    best = max(slots, key=lambda s: moves(obj, _playing_curves(action, s)), default=None)
-    if (compat.SLOTTED and best is None) or not moves(obj, _playing_curves(action, best)):
+    found = [(slot, _playing_curves(action, slot)) for slot in slots]
+    moved = [moves(obj, playing) for _, playing in found]
+    if not any(moved):
         raise RigError(f'The action "{action.name}" moves no bone of "{obj.name}"; choose an action made for it.')
-    return best
+    return found[moved.index(max(moved))]
 
 
 def _is_driven(obj: bpy.types.Object) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -46,7 +47,14 @@ def store_place(action: bpy.types.Action, place: Place) -> None:
 
 def place_of(action: bpy.types.Action) -> Place | None:
     """Where the object of an action of ours stood before the action moves it; None when it does not."""
-    stored = (recipe_of(action) or {}).get("place") or _stored(action, PLACE)
+    return _place_in(action.get(RECIPE)) or _place_in(action.get(PLACE), whole=True)
+
+
+@functools.lru_cache(maxsize=16)  # a recipe is long, and asked for its place again and again
+def _place_in(text: object, *, whole: bool = False) -> Place | None:
+    """The place that a recipe's text tells, or that a text is (``whole``)."""
+    found = _parsed(text)
+    stored = found if whole or found is None else found.get("place")
     if not isinstance(stored, dict):
         return None
     location, rotation = _numbers(stored.get("location"), 3), _numbers(stored.get("rotation"), 4)
@@ -59,7 +67,10 @@ def _numbers(value: Any, count: int) -> tuple[float, ...] | None:
 
 
 def _stored(action: bpy.types.Action, name: str) -> dict[str, object] | None:
-    text = action.get(name)
+    return _parsed(action.get(name))
+
+
+def _parsed(text: object) -> dict[str, object] | None:
     if not isinstance(text, str):
         return None
     try:

@@ -12,7 +12,7 @@ import json
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -91,7 +91,16 @@ class NodeTree:
     @cached_property
     def order(self) -> tuple[int, ...]:
         """All nodes, parents first."""
-        return tuple(sorted(range(len(self)), key=lambda n: sum(1 for _ in self.ancestors(n))))
+        parents = self.parents.tolist()
+        depth: dict[int, int] = {-1: -1}
+        for n in range(len(parents)):
+            way: list[int] = []
+            while n not in depth:
+                way.append(n)
+                n = parents[n]
+            for k, m in enumerate(reversed(way), depth[n] + 1):
+                depth[m] = k
+        return tuple(sorted(range(len(parents)), key=depth.__getitem__))
 
     @cached_property
     def local_matrices(self) -> Array:
@@ -147,17 +156,15 @@ def tree(data: Json, path: Path | None = None) -> NodeTree:
         nodes: list[Json] = list(data.get("nodes") or [])
         n = len(nodes)
         parents = np.full(n, -1, dtype=np.int64)
-        translations, rotations, scales = np.zeros((n, 3)), quat.identity(n), np.ones((n, 3))
         for i, node in enumerate(nodes):
             for child in node.get("children") or ():
                 if child < 0 or parents[child] >= 0:
                     raise IndexError
                 parents[child] = i
-            translations[i], rotations[i], scales[i] = _transform(node)
-        for i in range(n):
-            _check_no_loop(parents, i)
-        names = loader_names(data)
-        found = found_by_name(data)
+        translations, rotations, scales = _transforms(nodes)
+        _check_no_loop(parents.tolist())
+        scene_names, names = _loader_names(data)
+        found = _found_by_name(data, scene_names, names)
         joints = frozenset(int(j) for skin in data.get("skins") or () for j in skin["joints"])
         if joints and not 0 <= min(joints) <= max(joints) < n:
             raise IndexError
@@ -251,12 +258,15 @@ def found_by_name(data: Json) -> NDArray[np.bool_]:
     its children (the parts of a mesh, a mesh and a light on one node, a camera on a joint) are called after mesh, camera or light, with a
     number; in which order the loader numbers them is not certain, so a node that such an object could hide counts as hidden.
     """
+    return _found_by_name(data, *_loader_names(data))
+
+
+def _found_by_name(data: Json, scene_names: Sequence[str], names: Sequence[str]) -> NDArray[np.bool_]:
     nodes: list[Json] = list(data.get("nodes") or [])
     scenes: list[Json] = list(data.get("scenes") or [])
     found = np.zeros(len(nodes), dtype=bool)
     if not scenes:
         return found
-    scene_names, names = _loader_names(data)
     shown: int = data.get("scene") or 0
     scene = scenes[shown]
     own = [_own_objects(data, node) for node in nodes]
@@ -293,12 +303,21 @@ def _own_objects(data: Json, node: Json) -> list[str]:
     return out
 
 
-def _transform(node: Json) -> tuple[Array, Array, Array]:
-    """Translation, rotation (wxyz) and scale of one node, from its parts or from its matrix (column by column)."""
-    if node.get("matrix") is None:
-        x, y, z, w = node.get("rotation") or (0.0, 0.0, 0.0, 1.0)
-        rotation = quat.normalize(np.array([w, x, y, z], dtype=np.float64))
-        return np.array(node.get("translation") or np.zeros(3)), rotation, np.array(node.get("scale") or np.ones(3))
+def _transforms(nodes: Sequence[Json]) -> tuple[Array, Array, Array]:
+    """Translations (N, 3), rotations (N, 4) wxyz and scales (N, 3), from the nodes' parts or from their matrices."""
+    parts = (("translation", (0.0, 0.0, 0.0)), ("rotation", (0.0, 0.0, 0.0, 1.0)), ("scale", (1.0, 1.0, 1.0)))
+    translations, rotations, scales = (
+        np.array([node.get(key) or rest for node in nodes], dtype=np.float64).reshape(len(nodes), len(rest)) for key, rest in parts
+    )
+    rotations = quat.normalize(rotations[:, [3, 0, 1, 2]])
+    for i, node in enumerate(nodes):
+        if node.get("matrix") is not None:
+            translations[i], rotations[i], scales[i] = _taken_apart(node)
+    return translations, rotations, scales
+
+
+def _taken_apart(node: Json) -> tuple[Array, Array, Array]:
+    """Translation, rotation and scale of a node with a matrix (column by column)."""
     m = np.array(node["matrix"], dtype=np.float64).reshape(4, 4).T
     scale = np.sqrt(np.einsum("ij,ij->j", m[:3, :3], m[:3, :3]))
     if np.linalg.det(m[:3, :3]) < 0.0:
@@ -311,9 +330,14 @@ def _light_extension(data: Json) -> Json:
     return extensions.get("KHR_lights_punctual") or {}
 
 
-def _check_no_loop(parents: NDArray[np.int64], node: int) -> None:
-    for _ in range(len(parents) + 1):
-        if node < 0:
-            return
-        node = int(parents[node])
-    raise ValueError
+def _check_no_loop(parents: Sequence[int]) -> None:
+    """Raise where nodes hang on each other in a circle: from each one upwards to one that is known to hang on a root."""
+    known: set[int] = {-1}
+    for node in range(len(parents)):
+        way: dict[int, None] = {}
+        while node not in known:
+            if node in way:
+                raise ValueError
+            way[node] = None
+            node = parents[node]
+        known.update(way)

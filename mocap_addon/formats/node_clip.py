@@ -157,18 +157,37 @@ class NodeClip:
 
 def channels_of(times: Array, motions: Iterable[NodeMotion]) -> tuple[Channel, ...]:
     """The channels of nodes that move, a key on every sample; what stands still has one key."""
+    motions = list(motions)
     out: list[Channel] = []
+    turns = _unit_rotations(motions)
     for motion in motions:
         scale = None if motion.scale is None else motion.scale[None]
         found: tuple[tuple[Path, Array | None], ...] = (
-            ("rotation", motion.rotations),
+            ("rotation", turns.get(motion.node)),
             ("translation", motion.translations),
             ("scale", scale),
         )
         for path, values in found:
             if values is not None:
-                out.append(channel(motion.node, path, times, values, motion.metres))
+                out.append(_keyed(motion.node, path, times, values, motion.metres))
     return tuple(out)
+
+
+def _unit_rotations(motions: Sequence[NodeMotion]) -> dict[int, Array]:
+    """The rotations of nodes, of unit length and continuous sign; those of one length are worked out together."""
+    by_length: dict[int, dict[int, Array]] = {}
+    for motion in motions:
+        if motion.rotations is not None:
+            by_length.setdefault(len(motion.rotations), {})[motion.node] = motion.rotations
+    out: dict[int, Array] = {}
+    for length, some in by_length.items():
+        together = np.empty((length, len(some), 4), order="F")
+        for k, values in enumerate(some.values()):
+            together[:, k] = values
+        _check_rotations(list(some), together)
+        together = quat.continuous(quat.normalize(together))
+        out.update({node: together[:, k] for k, node in enumerate(some)})
+    return out
 
 
 def channel(node: int, path: Path, times: Array, values: Array, metres: float = 1.0) -> Channel:
@@ -180,12 +199,27 @@ def channel(node: int, path: Path, times: Array, values: Array, metres: float = 
         For values that are not finite or a rotation of no length.
     """
     values = np.asarray(values, dtype=np.float64)
+    if path == "rotation":
+        _check_rotations([node], values[:, None])
+        values = quat.continuous(quat.normalize(values))
+    return _keyed(node, path, times, values, metres)
+
+
+def _check_rotations(nodes: Sequence[int], values: Array) -> None:
+    """Raise for rotations ``(F, C, 4)`` of nodes that are none."""
+    squares = np.einsum("fci,fci->cf", values, values)
+    odd = ~np.all(np.isfinite(squares), axis=1)
+    if odd.any():
+        raise MocapError(f"In the rotation of node {nodes[int(np.argmax(odd))]} are values that are not numbers; clean the take first.")
+    short = np.any(squares < 1e-12, axis=1)
+    if short.any():
+        raise MocapError(f"In the rotation of node {nodes[int(np.argmax(short))]} is one of zero length; clean the take first.")
+
+
+def _keyed(node: int, path: Path, times: Array, values: Array, metres: float) -> Channel:
+    """A channel of values that are as they should be; one that stands still has one key."""
     if not np.all(np.isfinite(values)):
         raise MocapError(f"In the {path} of node {node} are values that are not numbers; clean the take first.")
-    if path == "rotation":
-        if np.any(np.einsum("fi,fi->f", values, values) < 1e-12):
-            raise MocapError(f"In the rotation of node {node} is one of zero length; clean the take first.")
-        values = quat.continuous(quat.normalize(values))
     if len(values) == 1 or float(np.abs(values - values[:1]).max()) < SAME:
         return Channel(node, path, times[:1], values[:1], metres)
     return Channel(node, path, times, values, metres)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,7 +97,7 @@ def match(tree: NodeTree, skeleton: Skeleton, object_name: str = "") -> NDArray[
                 n in tree.joints,
             )
 
-        out[j] = max(free, key=rank)
+        out[j] = free[0] if len(free) == 1 else max(free, key=rank)
         used.add(int(out[j]))
     return out
 
@@ -161,6 +161,7 @@ class _Walk:
         self.turning, self.moving, self.scales = turning, moving, scales
         self.parents = take.skeleton.parents.tolist()
         self.bone_of = {int(n): j for j, n in enumerate(nodes) if n >= 0}
+        self.above = self._above()
         self.units: dict[int, float] = {}  # bone -> metres of one unit in its frame, by what stands above its root
         self.enlarged = 1.0
 
@@ -169,7 +170,8 @@ class _Walk:
             if n in self.bone_of:
                 self._unit(n)
         self.enlarged = self._enlarged()
-        out = [self._node(n) for n in sorted(self.bone_of, key=lambda n: self.bone_of[n])]
+        idle = self._idle()
+        out = [self._node(n) for n in sorted(self.bone_of, key=self.bone_of.__getitem__) if n not in idle]
         return [m for m in out if not (m.rotations is None and m.translations is None and m.scale is None)]
 
     def carried(self, carrier: Carrier) -> NodeMotion:
@@ -184,22 +186,28 @@ class _Walk:
             q, t = quat.mul(_rotation_of(undo), q), t @ undo[:3, :3].T + undo[:3, 3]
         return NodeMotion(carrier.node, _NO_BONE, q, t, None, unit)
 
-    def _above(self, node: int) -> int:
-        """The nearest node above that a bone stands for, or -1."""
-        return next((a for a in self.tree.ancestors(node) if a in self.bone_of), _NO_BONE)
+    def _above(self) -> dict[int, int]:
+        """Of every node the nearest one above it that a bone stands for, or -1."""
+        out: dict[int, int] = {_NO_BONE: _NO_BONE}
+        parents = self.tree.parents.tolist()
+        for n in self.tree.order:
+            out[n] = parents[n] if parents[n] in self.bone_of else out[parents[n]]
+        return out
 
     def _between(self, node: int) -> Array:
         """(4, 4): the node's parent in the frame of the nearest bone's node above it, or in the scene."""
-        parent, above = int(self.tree.parents[node]), self._above(node)
+        parent, above = int(self.tree.parents[node]), self.above[node]
         if parent == above:
             return np.eye(4)
         g = self.tree.global_matrices
         return g[parent] if above < 0 else np.asarray(np.linalg.inv(g[above]) @ g[parent], dtype=np.float64)
 
     def _unit(self, node: int) -> None:
-        above = self._above(node)
+        above = self.above[node]
         unit = self._folded(node) if above < 0 else self.units[self.bone_of[above]]
-        self.units[self.bone_of[node]] = unit * _even_scale(self._between(node), self.tree.names[node])
+        if above < 0 or above != int(self.tree.parents[node]):
+            unit *= _even_scale(self._between(node), self.tree.names[node])
+        self.units[self.bone_of[node]] = unit
 
     def _folded(self, node: int) -> float:
         """The armature's scale where the exporter multiplied it into the root bones ("Remove Armature Object"), else 1."""
@@ -209,21 +217,16 @@ class _Walk:
 
     def _enlarged(self) -> float:
         """The file's lengths over the take's: 1, but for a character that was scaled since; checks that the bones' axes are the same."""
-        ratios: list[float] = []
-        offsets: list[tuple[Array, Array]] = []
-        for n, j in self.bone_of.items():
-            above, p = self._above(n), self.parents[j]
-            if p < 0 or above != int(self.nodes[p]) or above != int(self.tree.parents[n]):
-                continue
-            there, here = self.tree.translations[n] * self.units[j], self.take.skeleton.rest_translations[j]
-            length = float(np.linalg.norm(here))
-            if length > 1e-4:
-                ratios.append(float(np.linalg.norm(there)) / length)
-                offsets.append((there, here))
-        if not ratios:
+        nodes, joints = self._plain(lambda j, above: self.parents[j] >= 0 and above == int(self.nodes[self.parents[j]]))
+        here = self.take.skeleton.rest_translations[joints]
+        there = self.tree.translations[nodes] * self._metres(joints)[:, None]
+        lengths = np.linalg.norm(here, axis=1)
+        ratios = np.linalg.norm(there, axis=1)[lengths > 1e-4] / lengths[lengths > 1e-4]
+        if not len(ratios):
             return 1.0
         ratio = float(np.median(ratios))
-        apart = [float(np.linalg.norm(there - ratio * here) / max(ratio * np.linalg.norm(here), 1e-12)) for there, here in offsets]
+        here, there, lengths = (values[lengths > 1e-4] for values in (here, there, lengths))
+        apart = np.linalg.norm(there - ratio * here, axis=1) / np.maximum(ratio * lengths, 1e-12)
         if ratio <= 0.0 or np.median(apart) > 0.05:
             raise FileError(
                 "The bones in this character file have other axes or lengths than the armature in Blender; "
@@ -231,8 +234,30 @@ class _Walk:
             )
         return 1.0 if abs(ratio - 1.0) < 1e-3 else ratio
 
+    def _plain(self, which: Callable[[int, int], bool]) -> tuple[list[int], list[int]]:
+        """Nodes right below another bone's, and their joints, where ``which`` is true of the joint and the node above."""
+        found = [(n, j) for n, j in self.bone_of.items() if self.above[n] >= 0 and self.above[n] == int(self.tree.parents[n])]
+        some = [(n, j) for n, j in found if which(j, self.above[n])]
+        return [n for n, _ in some], [j for _, j in some]
+
+    def _metres(self, joints: Sequence[int]) -> Array:
+        return np.array([self.units[j] for j in joints])
+
+    def _idle(self) -> set[int]:
+        """Nodes that stay where the file has them, as far as that can be told of all at once: most fingers of most takes."""
+        if self.scales is not None:
+            return set()
+        busy = self.turning | self.moving
+        nodes, joints = self._plain(lambda j, above: j not in busy and self.parents[j] == self.bone_of[above])
+        units, above = self._metres(joints), self._metres([self.parents[j] for j in joints])
+        turned = quat.angle(self.take.local_rotations[0, joints], self.tree.rotations[nodes])
+        places = self.take.local_translations[0, joints] * self.enlarged / above[:, None]
+        moved = np.linalg.norm(places - self.tree.translations[nodes], axis=1) * units
+        still = (turned <= _ANGLE) & (moved <= _LENGTH)
+        return {n for n, stays in zip(nodes, still.tolist(), strict=True) if stays}
+
     def _node(self, node: int) -> NodeMotion:
-        j, above = self.bone_of[node], self._above(node)
+        j, above = self.bone_of[node], self.above[node]
         q, t = self._relative(j, self.bone_of[above] if above >= 0 else _NO_BONE)
         t = t * self.enlarged
         if above < 0:
