@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -124,11 +125,20 @@ def _glb(job: Job) -> Written:
     return files, notes
 
 
+def _without_scale(job: Job, label: str) -> list[str]:
+    """A note on scaled bones, for formats that have no scale."""
+    names = list(dict.fromkeys(name for one in job.made for name in cast("tuple[str, ...]", one.facts.get("scaled", ()))))
+    if not names:
+        return []
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return [f"{label} has no scale, so these scaled bones only stand and turn as they should: {shown}."]
+
+
 def _fbx(job: Job) -> Written:
     from . import export_fbx
 
     files: list[ExportedFile] = []
-    notes: list[str] = []
+    notes = _without_scale(job, "This FBX")
     for k, take in enumerate(job.takes):
         path = job.folder / f"{job.stem_of(k)}.fbx"
         notes += export_fbx.write(path, job.stage.obj, take, preset=job.options.fbx, mesh=job.options.mesh)
@@ -148,7 +158,7 @@ def _vrma(job: Job) -> Written:
         files.append(
             ExportedFile(path, "vrma", (take.name,), path.stat().st_size, error.worst, error.p99, keys, samples, seconds=take.duration)
         )
-    return files, []
+    return files, _without_scale(job, "A VRM animation")
 
 
 def _bvh(job: Job) -> Written:
@@ -157,7 +167,7 @@ def _bvh(job: Job) -> Written:
         path = job.folder / f"{job.stem_of(k)}.bvh"
         formats.write(take, path)
         files.append(ExportedFile(path, "bvh", (take.name,), path.stat().st_size, seconds=take.duration))
-    return files, []
+    return files, _without_scale(job, "BVH")
 
 
 def _map(job: Job) -> Written:

@@ -15,41 +15,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formats import node_clip, node_pose
+from ..motion.scaled_pose import ScaledPose
 from ..motion.take import Take
 
 if TYPE_CHECKING:
     from .node_clips import Stage
 
 Array = NDArray[np.float64]
+Sampled = tuple[Take, ScaledPose | None]
 
 _LOOKED_AT = (0.2113, 0.5, 0.7887)
 _MOST = 9  # halvings; few pieces ever need so many
 _SAFE = 0.8
 
 
-def refined(on: Stage, take: Take, frames: Array, sampled: Callable[[Array], Take], bound: float | None) -> tuple[Take, Array, float]:
+def refined(
+    on: Stage, first: Sampled, frames: Array, sampled: Callable[[Array], Sampled], bound: float | None
+) -> tuple[Sampled, Array, float]:
     """More samples where they are needed.
 
     Parameters
     ----------
     on : Stage
-    take : Take
+    first : Take, ScaledPose or None
         On ``frames (F,)``.
     sampled : callable
-        Frames to a take, as Blender evaluates it.
+        Frames to the same, as Blender evaluates it.
     bound : float or None
         Metres. None: only look.
 
     Returns
     -------
-    take, frames, gap
+    sampled, frames, gap
         ``gap`` is the largest difference that is left, metres.
     """
     if len(frames) < 2:
-        return take, frames, 0.0
-    gaps = _gaps(on, take, frames, sampled, np.arange(len(frames) - 1))
+        return first, frames, 0.0
+    found = first
+    gaps = _gaps(on, found, frames, sampled, np.arange(len(frames) - 1))
     if bound is None:
-        return take, frames, float(gaps.max())
+        return found, frames, float(gaps.max())
     pieces = np.arange(len(frames) - 1)
     largest = gaps
     for _ in range(_MOST):
@@ -59,21 +64,28 @@ def refined(on: Stage, take: Take, frames: Array, sampled: Callable[[Array], Tak
         frames = np.sort(np.concatenate([frames, 0.5 * (frames[wide] + frames[wide + 1])]))
         # of the two halves of each, in the new numbering
         pieces = (wide[:, None] + np.arange(len(wide))[:, None] + np.array([0, 1])[None]).ravel()
-        take = sampled(frames)
-        largest = _gaps(on, take, frames, sampled, pieces)
-    found = _gaps(on, take, frames, sampled, np.arange(len(frames) - 1))
-    return take, frames, float(found.max())
+        found = sampled(frames)
+        largest = _gaps(on, found, frames, sampled, pieces)
+    left = _gaps(on, found, frames, sampled, np.arange(len(frames) - 1))
+    return found, frames, float(left.max())
 
 
-def _gaps(on: Stage, take: Take, frames: Array, sampled: Callable[[Array], Take], pieces: NDArray[np.int64]) -> Array:
+def _gaps(on: Stage, given: Sampled, frames: Array, sampled: Callable[[Array], Sampled], pieces: NDArray[np.int64]) -> Array:
     """(P,): metres, the largest difference in each of the pieces that begin at these samples."""
     length = frames[pieces + 1] - frames[pieces]
     at = (frames[pieces][:, None] + length[:, None] * np.array(_LOOKED_AT)[None]).ravel()
     true = sampled(at)
-    everything = set(range(len(take.skeleton)))
-    given = node_clip.channels_of(take.times, node_pose.node_motions(take, on.tree, on.nodes, everything, everything))
-    wanted = node_clip.channels_of(true.times, node_pose.node_motions(true, on.tree, on.nodes, everything, everything))
-    points = on.body.over({c.node for c in (*given, *wanted)})
-    apart = points.at(given, true.times) - points.at(wanted, true.times)
+    ours, wanted = _channels(on, given), _channels(on, true)
+    points = on.body.over({c.node for c in (*ours, *wanted)})
+    apart = points.at(ours, true[0].times) - points.at(wanted, true[0].times)
     squared = np.einsum("pcf,pcf->pf", apart, apart).max(axis=0)
     return np.sqrt(squared.reshape(len(pieces), len(_LOOKED_AT)).max(axis=1))
+
+
+def _channels(on: Stage, sampled: Sampled) -> tuple[node_clip.Channel, ...]:
+    take, pose = sampled
+    everything = set(range(len(take.skeleton)))
+    scales = None
+    if pose is not None:
+        take, scales = pose.onto(take), pose.scales
+    return node_clip.channels_of(take.times, node_pose.node_motions(take, on.tree, on.nodes, everything, everything, scales))

@@ -24,9 +24,10 @@ from ..formats.node_clip import NodeClip
 from ..formats.node_metric import Body
 from ..motion import quat
 from ..motion.errors import FileError
+from ..motion.scaled_pose import ScaledPose
 from ..motion.take import Take
 from ..retarget.motion import PoseMotion
-from . import armature, clip_extras, clip_frames, clips, curves, playing, rig_world, scenes, sources
+from . import armature, clip_extras, clip_frames, clips, curves, playing, rig_graph, rig_world, scenes, sources
 from .armature import Target
 from .playing import Playing
 
@@ -175,25 +176,26 @@ def of_action(
     fps = scenes.scene_rate(scene)
     frames = clip_frames.sample_frames(chosen, scene)
 
-    def sampled(at: Array) -> Take:
-        take = sources.sample(chosen, at, fps, scene=scene, progress=progress, body=on.rig, digest=False)
+    def sampled(at: Array) -> tuple[Take, ScaledPose | None]:
+        take, pose = sources.sample_scaled(chosen, at, fps, scene=scene, progress=progress, body=on.rig)
         times = (at - frames[0]) * float(fps.denominator) / float(fps.numerator)
-        return replace(take, times=times, rate=clip_frames.rate_of(at, fps))
+        return replace(take, times=times, rate=clip_frames.rate_of(at, fps)), pose
 
-    take = sampled(frames)
+    take, pose = sampled(frames)
     apart: float | None = None
     if bound is not None or gap:
         from . import match_blender
 
-        take, frames, apart = match_blender.refined(on, take, frames, sampled, bound)
-    notes = [note for note in take.notes if "moves by itself" not in note]
+        (take, pose), frames, apart = match_blender.refined(on, (take, pose), frames, sampled, bound)
+    notes = [note for note in take.notes if "moves by itself" not in note and not note.startswith(rig_graph.SCALED)]
     loosely = 1.0 if take.facts.get("evaluated") == "curves" else _EVALUATED
     take = _from_where_it_stands(on, take)
     way = None
     if in_place:
         take, way = _without_way(on, take)
-    turning, moving = _changing(take, loosely)
-    clip = _built(on, take, turning, moving, None, None, bones)
+    posed, scales = (take, None) if pose is None else (pose.onto(take), pose.scales)
+    turning, moving = _changing(posed, loosely)
+    clip = _built(on, posed, turning, moving, scales, None, bones)
     clip = replace(
         clip,
         name=name or chosen.name,
@@ -202,8 +204,29 @@ def of_action(
         scalars=clip_extras.scalars(chosen, frames),
         user_data={"bones": on.renamed} if on.renamed else {},
     )
-    facts = {"frames": len(frames), "evaluated": take.facts.get("evaluated"), "frame_start": float(frames[0])}
-    return Made(clip, replace(take, name=clip.name), (*notes, *_missing(on, turning | moving)), apart, facts)
+    facts: dict[str, object] = {"frames": len(frames), "evaluated": take.facts.get("evaluated"), "frame_start": float(frames[0])}
+    scaling: set[int] = set()
+    if pose is not None:
+        facts["scaled"] = tuple(_named(on, pose.scaled))
+        scaling = set(np.flatnonzero(np.ptp(pose.scales, axis=0).max(axis=1) > 0.0).tolist())
+        notes += _bent(on, pose)
+    return Made(clip, replace(take, name=clip.name), (*notes, *_missing(on, turning | moving | scaling)), apart, facts)
+
+
+def _named(on: Stage, which: NDArray[np.bool_]) -> list[str]:
+    return [on.target.skeleton.names[j] for j in np.flatnonzero(which)]
+
+
+def _bent(on: Stage, pose: ScaledPose) -> list[str]:
+    """A note on bones whose shape no node can have; of a chain of them the first is named."""
+    parents = on.target.skeleton.parents
+    names = _named(on, pose.bent & ~((parents >= 0) & pose.bent[parents]))
+    if not names:
+        return []
+    return [
+        "These bones, with what hangs on them, are scaled in a way that a node cannot be (a shear: their Inherit Scale is not Full, and "
+        f"what is above them is scaled unevenly); their joints stand right, their shape is only near: {clips._listed(names)}."
+    ]
 
 
 def of_motion(on: Stage, motion: PoseMotion, *, name: str | None = None, bones: Iterable[str] | None = None) -> Made:

@@ -15,7 +15,7 @@ import bpy
 import numpy as np
 from numpy.typing import NDArray
 
-from ..motion import kinematics, quat
+from ..motion import kinematics, quat, scaled_pose
 from ..motion.errors import RigError
 from ..motion.steps import Progress, Steps, run
 from . import compat
@@ -24,6 +24,9 @@ from .rig_curves import Channels, at_rest
 from .rig_world import Body, RigMotion
 
 Array = NDArray[np.float64]
+
+SCALED = "Bones are scaled in this motion:"
+"""How the note on scaled bones begins."""
 
 _BLOCK = 1000
 """Frames whose matrices stand in memory at once."""
@@ -61,6 +64,7 @@ def steps(chosen: Playing, body: Body, frames: Array) -> Steps[RigMotion]:
     scales = np.ones((len(frames), len(names), 3), dtype=np.float32)
     inherit = [obj.data.bones[name].inherit_scale for name in names]
     mirrored = np.zeros(len(names), dtype=bool)
+    poses: list[scaled_pose.ScaledPose | None] = []
     with _evaluated(chosen) as at:
         for start in range(0, len(frames), _BLOCK):
             part = slice(start, start + _BLOCK)
@@ -76,15 +80,20 @@ def steps(chosen: Playing, body: Body, frames: Array) -> Steps[RigMotion]:
             scaled |= changed
             if changed.any():
                 scales[part] = _own_scales(linear, lengths, body.skeleton.parents.tolist(), inherit)
+            large = (np.abs(lengths - 1.0) > scaled_pose.STILL).any()
+            poses.append(scaled_pose.taken_apart(pose, body.skeleton.parents.tolist()) if large else None)
             mirrored |= (np.linalg.det(linear) <= 0.0).any(axis=0)
             turned = quat.from_matrix(_rotation_part(linear, lengths))
             rotations[part], translations[part] = kinematics.inverse(turned, pose[..., :3, 3], body.skeleton.parents)
     _snap(translations, body)
+    together = _together(poses, rotations, translations)
+    if together is not None:
+        _snap(together.translations, body)
     notes: list[str] = []
     if scaled.any():
         notes.append(
             _named(
-                "Bones are scaled in this motion: {}. How they lie and turn was taken; the scale itself is where Scale is on.",
+                SCALED + " {}. How they lie and turn was taken; the scale itself is where Scale is on.",
                 names,
                 scaled,
             )
@@ -92,7 +101,7 @@ def steps(chosen: Playing, body: Body, frames: Array) -> Steps[RigMotion]:
     if mirrored.any():
         notes.append(_named("Bones are mirrored by a negative scale in this motion, so their rotations may be wrong: {}.", names, mirrored))
     own = {j: scales[:, j].astype(np.float64) for j in np.flatnonzero(scaled).tolist() if np.abs(scales[:, j] - 1.0).max() > _EVEN}
-    return RigMotion(rotations, translations, world, tuple(notes), own)
+    return RigMotion(rotations, translations, world, tuple(notes), own, together)
 
 
 def _own_scales(linear: Array, lengths: Array, parents: list[int], inherit: list[str]) -> Array:
@@ -110,6 +119,17 @@ def _own_scales(linear: Array, lengths: Array, parents: list[int], inherit: list
             out[good, j] = np.linalg.norm(np.linalg.solve(linear[good, p], linear[good, j]), axis=-2)
             out[~good, j] = 1.0
     return out
+
+
+def _together(poses: list[scaled_pose.ScaledPose | None], rotations: Array, translations: Array) -> scaled_pose.ScaledPose | None:
+    """The pose of all blocks; None where none of them has a scale."""
+    if not any(poses):
+        return None
+    parts: list[scaled_pose.ScaledPose] = []
+    for start, one in zip(range(0, len(rotations), _BLOCK), poses, strict=True):
+        part = slice(start, start + _BLOCK)
+        parts.append(one or scaled_pose.unscaled(rotations[part], translations[part]))
+    return scaled_pose.joined(parts)
 
 
 def present(obj: bpy.types.Object, body: Body) -> RigMotion:

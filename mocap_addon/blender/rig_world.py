@@ -11,7 +11,7 @@ frame, but for its heading (the turn about the vertical), which is motion too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import bpy
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ..motion import quat
 from ..motion.errors import TargetError
+from ..motion.scaled_pose import ScaledPose
 from ..motion.skeleton import Skeleton
 from . import armature
 
@@ -54,6 +55,8 @@ class RigMotion:
     scales : mapping from joint to (F, 3) array
         Bones that are scaled, along their own axes.
     notes : tuple of str
+    pose : ScaledPose or None
+        Where bones are scaled: the same with their scales.
     """
 
     rotations: Array
@@ -61,6 +64,7 @@ class RigMotion:
     world: Array
     notes: tuple[str, ...] = ()
     scales: Mapping[int, Array] = field(default_factory=dict[int, Array])
+    pose: ScaledPose | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +75,7 @@ class Folded:
     rotations: Array
     translations: Array
     notes: tuple[str, ...] = field(default_factory=tuple)
+    pose: ScaledPose | None = None
 
 
 def read_body(obj: bpy.types.Object) -> Body:
@@ -111,13 +116,16 @@ def fold(obj: bpy.types.Object, body: Body, motion: RigMotion, metres_per_unit: 
     below = np.flatnonzero(body.skeleton.parents >= 0)
     if np.any(lengths != 1.0):
         translations[:, below] *= lengths[:, None, None]
+    pose = motion.pose
+    if pose is not None:
+        pose = replace(pose, translations=pose.translations * lengths[:, None, None])
 
     skeleton = body.skeleton
     unit = float(lengths[0])
     rest_r, rest_t = skeleton.rest_rotations.copy(), skeleton.rest_translations * unit
     rest_r[roots], rest_t[roots] = quat.mul(rest_turn, rest_r[roots]), quat.rotate(rest_turn, rest_t[roots])
     rest = Skeleton(skeleton.names, skeleton.parents, rest_t, rest_r, skeleton.ends * unit)
-    return Folded(rest, rotations, translations, tuple(notes))
+    return Folded(rest, rotations, translations, tuple(notes), pose)
 
 
 def _taken_apart(world: Array, name: str, frames: Array) -> tuple[Array, Array, Array]:

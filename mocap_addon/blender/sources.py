@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..motion import quat
 from ..motion.errors import RigError
+from ..motion.scaled_pose import ScaledPose
 from ..motion.steps import Progress, Steps, run
 from ..motion.take import Take
 from . import morph_keys, playing, rig_curves, rig_graph, rig_world, scenes, time_code_keys
@@ -164,23 +165,6 @@ def read_pose(obj: bpy.types.Object, *, scene: bpy.types.Scene | None = None) ->
     return Take(f"{obj.name} as it stands", folded.skeleton, np.zeros(1), folded.rotations, folded.translations, notes=folded.notes)
 
 
-def sample(
-    chosen: Playing,
-    frames: Array,
-    fps: Fraction,
-    *,
-    scene: bpy.types.Scene,
-    rate: Fraction | None = None,
-    method: Method = "auto",
-    progress: Progress | None = None,
-    body: rig_world.Body | None = None,
-    digest: bool = True,
-) -> Take:
-    """:func:`sample_steps` in one go."""
-    work = sample_steps(chosen, frames, fps, scene=scene, rate=rate, method=method, body=body, digest=digest)
-    return run(work, progress, f'Reading "{chosen.obj.name}" was cancelled.')
-
-
 def sample_steps(
     chosen: Playing,
     frames: Array,
@@ -189,13 +173,38 @@ def sample_steps(
     scene: bpy.types.Scene,
     rate: Fraction | None = None,
     method: Method = "auto",
-    body: rig_world.Body | None = None,
-    digest: bool = True,
 ) -> Steps[Take]:
-    """What ``chosen`` does at scene frames ``(F,)`` of a scene at ``fps``; ``rate`` is the frames' own where they are no whole ones.
+    """What ``chosen`` does at scene frames ``(F,)`` of a scene at ``fps``; ``rate`` is the frames' own where they are no whole ones."""
+    return (yield from _steps(chosen, frames, fps, scene, rate, method, None, True))[0]
 
-    ``body``: the rig's, where it is known already; ``digest``: whether the facts of the take hold the hash of its motion.
+
+def sample_scaled(
+    chosen: Playing,
+    frames: Array,
+    fps: Fraction,
+    *,
+    scene: bpy.types.Scene,
+    progress: Progress | None = None,
+    body: rig_world.Body | None = None,
+) -> tuple[Take, ScaledPose | None]:
+    """:func:`sample_steps` in one go, without a hash of the motion; and the pose with its scales where bones are scaled.
+
+    ``body``: the rig's, where it is known already.
     """
+    work = _steps(chosen, frames, fps, scene, None, "auto", body, False)
+    return run(work, progress, f'Reading "{chosen.obj.name}" was cancelled.')
+
+
+def _steps(
+    chosen: Playing,
+    frames: Array,
+    fps: Fraction,
+    scene: bpy.types.Scene,
+    rate: Fraction | None,
+    method: Method,
+    body: rig_world.Body | None,
+    digest: bool,
+) -> Steps[tuple[Take, ScaledPose | None]]:
     obj = chosen.obj
     if body is None:
         if obj.mode == "EDIT":
@@ -239,7 +248,7 @@ def sample_steps(
         },
     )
     take = time_code_keys.with_time_code(take, chosen, frames)
-    return morph_keys.with_morphs(take, morph_keys.read(obj, chosen.action, frames, assigned=chosen.assigned))
+    return morph_keys.with_morphs(take, morph_keys.read(obj, chosen.action, frames, assigned=chosen.assigned)), folded.pose
 
 
 def _marks(chosen: Playing, frames: Array, rate: float) -> tuple[tuple[float, str], ...]:

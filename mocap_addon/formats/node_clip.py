@@ -161,11 +161,10 @@ def channels_of(times: Array, motions: Iterable[NodeMotion]) -> tuple[Channel, .
     out: list[Channel] = []
     turns = _unit_rotations(motions)
     for motion in motions:
-        scale = None if motion.scale is None else motion.scale[None]
         found: tuple[tuple[Path, Array | None], ...] = (
             ("rotation", turns.get(motion.node)),
             ("translation", motion.translations),
-            ("scale", scale),
+            ("scale", motion.scale),
         )
         for path, values in found:
             if values is not None:

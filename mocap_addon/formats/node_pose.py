@@ -33,6 +33,7 @@ TO_GLTF: Array = np.array([np.sqrt(0.5), -np.sqrt(0.5), 0.0, 0.0])
 # bone on its way through Blender's edit bones (7e-6 and 1.2e-5 measured), far below 0.1 mm at the fingers.
 _ANGLE = 2e-5
 _LENGTH = 1.5e-5
+_SCALE = 1e-4
 _NO_BONE = -1
 
 
@@ -47,7 +48,7 @@ class NodeMotion:
         wxyz. One row: it stays so. None: as in the file.
     translations : (F, 3), (1, 3) or None
         In the parent node's frame and unit.
-    scale : (3,) or None
+    scale : (F, 3), (1, 3) or None
     metres : float
         How long the parent node's unit is.
     """
@@ -126,15 +127,15 @@ def node_motions(
     ----------
     take : Take
         Every joint of the character, the world's axes, metres, relative to the armature's origin; the joints that nothing moves hold the
-        pose they are to keep.
+        pose they are to keep. With scales of every frame: in the frames that those enlarge.
     tree : NodeTree
     nodes : (J,) int array
         See :func:`match`.
     turning, moving : collections of int
         Joints whose rotation and whose place change. They always get a track, so that clips of one character blend evenly; the other joints
         get a constant one only where the file has their node elsewhere.
-    scales : (J, 3) array, optional
-        Scales that joints keep.
+    scales : (J, 3) or (F, J, 3) array, optional
+        Scales that joints keep, or have on every frame.
     carrier : Carrier, optional
         The armature's node where it moves too.
 
@@ -159,6 +160,7 @@ class _Walk:
     ) -> None:
         self.take, self.tree, self.nodes = take, tree, nodes
         self.turning, self.moving, self.scales = turning, moving, scales
+        self.still = scales is None or scales.ndim == 2  # lengths of a take do not hang on scales that only are kept
         self.parents = take.skeleton.parents.tolist()
         self.bone_of = {int(n): j for j, n in enumerate(nodes) if n >= 0}
         self.above = self._above()
@@ -212,7 +214,8 @@ class _Walk:
     def _folded(self, node: int) -> float:
         """The armature's scale where the exporter multiplied it into the root bones ("Remove Armature Object"), else 1."""
         own = math.prod(self.tree.scales[node].tolist())
-        kept = 1.0 if self.scales is None else math.prod(self.scales[self.bone_of[node]].tolist())
+        scale = self._scale(self.bone_of[node])
+        kept = 1.0 if scale is None or len(scale) > 1 else math.prod(scale[0].tolist())
         return 1.0 if abs(own - 1.0) < 1e-3 or own <= 0.0 or kept <= 0.0 else float(np.cbrt(own / kept))
 
     def _enlarged(self) -> float:
@@ -258,7 +261,7 @@ class _Walk:
 
     def _node(self, node: int) -> NodeMotion:
         j, above = self.bone_of[node], self.above[node]
-        q, t = self._relative(j, self.bone_of[above] if above >= 0 else _NO_BONE)
+        q, t, scale = self._relative(j, self.bone_of[above] if above >= 0 else _NO_BONE)
         t = t * self.enlarged
         if above < 0:
             parent = int(self.tree.parents[node])
@@ -272,22 +275,29 @@ class _Walk:
         unit = self.units[j]
         keep_q = len(q) > 1 or j in self.turning or float(quat.angle(q[0], self.tree.rotations[node])) > _ANGLE
         keep_t = len(t) > 1 or j in self.moving or float(np.linalg.norm(t[0] - self.tree.translations[node])) * unit > _LENGTH
-        scale = None if self.scales is None or (above < 0 and self._folded(node) != 1.0) else self.scales[j]
-        if scale is not None and np.allclose(scale, self.tree.scales[node], rtol=1e-4, atol=0.0):
+        folded = self._folded(node) if above < 0 else 1.0
+        if scale is not None and folded != 1.0:
+            scale = None if len(scale) == 1 else scale * folded
+        if scale is not None and np.allclose(scale, self.tree.scales[node], rtol=_SCALE, atol=0.0):
             scale = None
         return NodeMotion(node, j, q if keep_q else None, t if keep_t else None, scale, unit)
 
-    def _relative(self, joint: int, above: int) -> tuple[Array, Array]:
-        """Rotation and place of a joint in another's frame, or in the world (-1); one row where nothing on the way changes."""
+    def _relative(self, joint: int, above: int) -> tuple[Array, Array, Array | None]:
+        """Rotation, place and scale of a joint in another's frame, or in the world (-1); one row where nothing on the way changes.
+
+        Uneven scales of bones that the file does not have are passed on along the axes of what hangs on them.
+        """
         path = self._path(joint, above)
         if path is None:  # the file hangs the node on another parent than the skeleton does
-            (q0, t0), (q1, t1) = self._relative(above, _NO_BONE), self._relative(joint, _NO_BONE)
-            return quat.mul(quat.inv(q0), q1), quat.rotate(quat.inv(q0), t1 - t0)
-        q, t = self._local(path[0])
+            (q0, t0, s0), (q1, t1, s1) = self._relative(above, _NO_BONE), self._relative(joint, _NO_BONE)
+            t = quat.rotate(quat.inv(q0), t1 - t0)
+            return quat.mul(quat.inv(q0), q1), t if self.still or s0 is None else t / s0, s1 if s0 is None or s1 is None else s1 / s0
+        q, t, s = self._local(path[0])
         for j in path[1:]:
-            q1, t1 = self._local(j)
-            q, t = quat.mul(q1, q), t1 + quat.rotate(q1, t)
-        return q, t
+            q1, t1, s1 = self._local(j)
+            q, t = quat.mul(q1, q), t1 + quat.rotate(q1, t if self.still or s1 is None else s1 * t)
+            s = s1 if s is None else s if s1 is None or self.still else s1 * s
+        return q, t, s
 
     def _path(self, joint: int, above: int) -> list[int] | None:
         path: list[int] = []
@@ -298,10 +308,19 @@ class _Walk:
             joint = self.parents[joint]
         return path
 
-    def _local(self, j: int) -> tuple[Array, Array]:
+    def _local(self, j: int) -> tuple[Array, Array, Array | None]:
         q = self.take.local_rotations[:, j]
         t = self.take.local_translations[:, j]
-        return (q if j in self.turning else q[:1]), (t if j in self.moving else t[:1])
+        return (q if j in self.turning else q[:1]), (t if j in self.moving else t[:1]), self._scale(j)
+
+    def _scale(self, j: int) -> Array | None:
+        """(F, 3), or (1, 3) where it stands still."""
+        if self.scales is None:
+            return None
+        if self.still:
+            return self.scales[None, j]
+        own = self.scales[:, j]
+        return own if np.ptp(own, axis=0).max() > 0.0 else own[:1]
 
 
 def unmatched(skeleton: Skeleton, nodes: NDArray[np.int64], joints: Iterable[int]) -> list[str]:
