@@ -68,7 +68,7 @@ def write(
             known = export_character.export(obj, Path(folder) / ".character.glb")
         on = node_clips.stage(obj, known, scene, result.target)
         chosen = playing.choose(obj, result.action)
-        if choices.match:
+        if choices.match or result.on_bones.scales:  # scales are told by the action as Blender plays it
             made = node_clips.of_action(on, chosen, scene=scene, bound=options.matched)
         else:
             made = node_clips.of_motion(on, result.on_bones, name=result.action.name)
