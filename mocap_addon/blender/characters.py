@@ -113,6 +113,7 @@ def _import_gltf(path: Path) -> None:
         "import_scene_extras": False,  # they would become properties of the person's scene
     }
     known = bpy.ops.import_scene.gltf.get_rna_type().properties
+    compat.settle_context()
     bpy.ops.import_scene.gltf(filepath=str(path), **{k: v for k, v in wanted.items() if k in known})
 
 

@@ -24,6 +24,8 @@ SLOTTED: bool = bpy.app.version >= (4, 4, 0)
 
 _GROUP_BY_NAME: bool = bpy.app.version >= (5, 0, 0)
 
+_CONTEXT_HOLDS_A_SCENE: bool = bpy.app.version < (4, 5, 0)
+
 SLOT_NAME = "Slot"
 """The one name of every slot we make, so that actions can be exchanged on one character. Blender 5.3's BVH importer uses it too."""
 
@@ -130,3 +132,15 @@ def assign(animation: bpy.types.AnimData, action: bpy.types.Action | None, slot:
     animation.action = action
     if SLOTTED and action is not None:
         animation.action_slot = slot
+
+
+def settle_context() -> None:
+    """Make ``bpy.context`` safe to set something through, as Blender's glTF importer and exporter do (``bpy.context.window.scene = ...``).
+
+    Before 4.5, whoever reads ``bpy.context.tool_settings`` or ``bpy.context.layer_collection`` (Rigify does) makes the present scene the
+    owner of ``bpy.context``. When that scene is gone, because another file was opened, the next value that is set through the context is
+    noted in its freed memory, and Blender crashes then or later. Read where there is no scene, they leave no owner behind.
+    """
+    if _CONTEXT_HOLDS_A_SCENE:
+        with bpy.context.temp_override(scene=None):
+            _ = bpy.context.tool_settings

@@ -14,7 +14,7 @@ import bpy
 
 from ..formats import gltf_write
 from ..motion.errors import FileError
-from . import rig_graph
+from . import rig_graph, windows
 
 
 def export(obj: bpy.types.Object, path: str | Path) -> Path:
@@ -49,7 +49,7 @@ def export(obj: bpy.types.Object, path: str | Path) -> Path:
     }
     with _scene_of_its_own(obj) as scene, io.StringIO() as chat, contextlib.redirect_stdout(chat), contextlib.redirect_stderr(chat):
         try:
-            with bpy.context.temp_override(scene=scene, view_layer=scene.view_layers[0]):
+            with windows.kept(), bpy.context.temp_override(scene=scene, view_layer=scene.view_layers[0]):
                 bpy.ops.export_scene.gltf(filepath=str(path), **{k: v for k, v in wanted.items() if k in known})
         except Exception as error:  # an exporter may raise anything
             line = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
@@ -86,10 +86,9 @@ def _above(obj: bpy.types.Object) -> list[bpy.types.Object]:
 @contextmanager
 def _scene_of_its_own(obj: bpy.types.Object) -> Iterator[bpy.types.Scene]:
     """A scene with the character alone, at rest; action and pose are put back after."""
-    scene = bpy.data.scenes.new("Mocap Export")
-    here = bpy.context.scene
+    here, animation = bpy.context.scene, obj.animation_data
     restore = rig_graph.restorer(obj)
-    animation = obj.animation_data
+    scene = bpy.data.scenes.new("Mocap Export")
     try:
         scene.unit_settings.scale_length = here.unit_settings.scale_length
         if animation is not None:
