@@ -176,6 +176,7 @@ def tour(studio: Studio) -> Iterator[str | None]:
     hero.mocap.rows["upperarm_l"].correction = (0.0, 0.0, 0.0)
     hero.mocap.arm_space = 0.0
     yield "update"
+    studio.do(bpy.ops.mocap.update, "EXEC_DEFAULT", True)
     studio.only("take", "character", "bones", "retarget")
     yield None
     yield "tab"

@@ -110,7 +110,7 @@ def _recorded(path: Path, session: LiveSession) -> dict[str, Any]:
     now = session.now()
     warnings = session.messages()
     if not any(int(s["packets"]) for s in status.get("sources", ())):
-        ports = " and ".join(f"{s.source.host} port {s.port}" for s in session.sources())
+        ports = " and ".join(f"{_here(s.source.host)} port {s.port}" for s in session.sources())
         warnings.append(f"Nothing was received; look that the sender is on, and sends to {ports}.")
     return {
         "file": str(path),
@@ -136,12 +136,21 @@ def _recorded(path: Path, session: LiveSession) -> dict[str, Any]:
     }
 
 
+def _pace(rate: float) -> str:
+    """Frames a second; nothing of who was silent in the end."""
+    return f", {rate:.1f} a second" if rate else ""
+
+
+def _here(host: str) -> str:
+    return "this computer," if host in ("0.0.0.0", "::") else host
+
+
 def _recorded_lines(r: dict[str, Any]) -> list[str]:
     kinds = {"body": "performer", "prop": "prop", "morphs": "face", "info": "sender"}
     return [
         f"{Path(r['file']).name}: {r['packets']} packets, {r['bytes'] / 1e6:.1f} MB, {r['dropped']} dropped",
         *(
-            f"  {kinds[p['kind']]:<10} {p['name']} ({p['protocol']}): {p['frames']} frames, {p['rate']:.1f} a second, {p['lost']} lost"
+            f"  {kinds[p['kind']]:<10} {p['name']} ({p['protocol']}): {p['frames']} frames{_pace(p['rate'])}, {p['lost']} lost"
             for p in r["performers"]
         ),
         *(f"  note: {note}" for note in r["warnings"]),

@@ -82,8 +82,12 @@ def _one(
     out.result(
         record,
         [
-            f"{clip.name}: {frames} at {format_rate(rate or clip.rate)} fps, {made.duration:.2f} s; {len(made.tracks)} tracks",
+            f"{clip.name}: {frames} at {format_rate(rate or clip.rate)} fps, {made.duration:.2f} s; {_counted(len(made.tracks))}",
             *(f"  note: {note}" for note in notes),
             *(f"  {name:<8} {file}" for name, file in files.items()),
         ],
     )
+
+
+def _counted(tracks: int) -> str:
+    return "1 track" if tracks == 1 else f"{tracks} tracks"

@@ -58,9 +58,9 @@ def to_clip(
             continue
         node = names[path]
         if one.rotations is not None:
-            tracks.append(threejs.Track(node, "quaternion", one.rotations[:, [1, 2, 3, 0]]))
+            tracks.append(threejs.Track(node, "quaternion", one.rotations[:, [1, 2, 3, 0]], of_root=not node))
         if one.translations is not None:
-            tracks.append(threejs.Track(node, "position", one.translations * unit, 6))
+            tracks.append(threejs.Track(node, "position", one.translations * unit, 6, of_root=not node))
         if one.scales is not None and node:
             tracks.append(threejs.Track(node, "scale", one.scales, 6))
         elif one.scales is not None:
@@ -69,7 +69,8 @@ def to_clip(
         if "]" in name or path not in names:
             notes.append(f'The blend shape "{name}" cannot be reached in three.js; its curve was left out.')
             continue
-        tracks.append(threejs.Track(names[path], f"morphTargetInfluences[{name}]", values[:, None], 6))
+        node = names[path]
+        tracks.append(threejs.Track(node, f"morphTargetInfluences[{name}]", values[:, None], 6, of_root=not node))
     if found.floats:
         notes.append(f"Curves that three.js has no place for were left out: {unity_pose.listed(list(found.floats))}.")
     data: dict[str, object] = {"loop": clip.loop}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from fractions import Fraction
@@ -362,6 +363,21 @@ def test_straight_to_three_it_moves_its_own_bones(tmp_path):
     node = {name: str(i) for i, name in enumerate(answer["names"])}
     found = np.array([[frame[node[name]][:3] for name in walk.skeleton.names] for frame in answer["frames"]])
     np.testing.assert_allclose(found, walk.global_positions[frames] @ UP, atol=1e-5)
+
+
+def test_what_moves_the_animated_object_itself_moves_what_the_mixer_was_made_for(tmp_path):
+    """The path is empty in Unity; three.js finds the mixer's root by a track without a node."""
+    none = (0.0,) * 4
+    turn = curve([Key(0, (0.0, 0, 0, 1), none, none), Key(1, (0.0, 0.6, 0, 0.8), none, none)], "")
+    place = curve([Key(0, (0.0, 0, 0), none[:3], none[:3]), Key(1, (3.0, 1, 2), none[:3], none[:3])], "")
+    (clip,) = unity_clip.read_clips(written(tmp_path, Clip(lists={"m_RotationCurves": [turn], "m_PositionCurves": [place]})))
+    made, notes = unity_threejs.to_clip(clip)
+    threejs.write(tmp_path / "clip.json", [made])
+    (stored,) = json.loads((tmp_path / "clip.json").read_text())
+    tracks = {track["name"]: track["values"] for track in stored["tracks"]}
+    assert set(tracks) == {".quaternion", ".position"} and not notes
+    assert tracks[".position"][-3:] == pytest.approx([-3.0, 1.0, 2.0])
+    assert tracks[".quaternion"][-4:] == pytest.approx([0.0, -0.6, 0.0, 0.8])
 
 
 def test_bones_without_places_are_said_to_have_no_lengths(tmp_path):
