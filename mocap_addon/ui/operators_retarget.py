@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import bpy
-from bpy.props import CollectionProperty, StringProperty
+from bpy.props import BoolProperty, CollectionProperty, StringProperty
 
 from ..blender import batch
 from ..motion.errors import MocapError
@@ -192,6 +192,7 @@ class MOCAP_OT_import_take(_Retargeting, waiting.Waits, bpy.types.Operator):
 
     directory: StringProperty(subtype="DIR_PATH", options={"HIDDEN", "SKIP_SAVE"})
     files: CollectionProperty(type=bpy.types.OperatorFileListElement, options={"HIDDEN", "SKIP_SAVE"})
+    dropped: BoolProperty(options={"HIDDEN", "SKIP_SAVE"})
     filter_glob: StringProperty(default=takes.FILE_FILTER, options={"HIDDEN"})
 
     @classmethod
@@ -201,6 +202,7 @@ class MOCAP_OT_import_take(_Retargeting, waiting.Waits, bpy.types.Operator):
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         if self.files:  # dropped into the window
             self.from_panel(context)
+            self.dropped = True
             if characters.of(context) is None:
                 return self._only_choose(context)
             first = os.path.basename(self._paths()[0])
@@ -251,6 +253,8 @@ class MOCAP_OT_import_take(_Retargeting, waiting.Waits, bpy.types.Operator):
         if not done:
             self.report({"ERROR"}, "\n".join(errors))
             return {"CANCELLED"}
+        if self.dropped and not errors:  # what was found in it is seen in the tab, and the bones can be worked on
+            context.scene.mocap.source, context.scene.mocap.filepath = "FILE", paths[0]
         for error in errors:  # a warning: an error would undo the good ones in a script's eyes
             self.report({"WARNING"}, error)
         actions = tuple(name for outcome in done for name in outcome.actions)

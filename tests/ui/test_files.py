@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import bpy
 import pytest
 
-from mocap_addon.ui import handlers, operators_retarget, presets, table_sync
+from mocap_addon.ui import handlers, operators_retarget, presets, table_sync, takes
 
 from .conftest import CHARACTER
 from .helpers import counts, refused
@@ -63,6 +63,17 @@ def test_dropped_before_there_is_a_character(walk):
     operator._paths = lambda: operators_retarget.MOCAP_OT_import_take._paths(operator)
     assert operators_retarget.MOCAP_OT_import_take._only_choose(operator, bpy.context) == {"FINISHED"}
     assert scene.mocap.filepath == walk and "select a character" in said[0]
+
+
+def test_dropped_onto_a_character_it_is_the_panels_take_too(walk, character):
+    """So that it can be previewed and corrected. A script's import leaves the panel alone."""
+    scene = bpy.context.scene
+    folder, _, name = walk.rpartition("/")
+    assert bpy.ops.mocap.import_take(directory=folder, files=[{"name": name}]) == {"FINISHED"}
+    assert not scene.mocap.filepath
+    assert bpy.ops.mocap.import_take(directory=folder, files=[{"name": name}], dropped=True) == {"FINISHED"}
+    assert scene.mocap.filepath == walk and takes.peek(scene).takes[0].frames > 1
+    assert bpy.ops.mocap.preview() == {"FINISHED"}
 
 
 @pytest.fixture
