@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import bpy
@@ -11,48 +11,71 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formats import gltf_nodes, node_pose
-from ..formats.gltf_morph_meshes import MorphMesh
+from ..formats.gltf_morph_meshes import MorphMesh, asked_by_nodes, part_names
 from ..formats.node_clip import MorphCurve, ScalarCurve
 from ..motion import timecode
-from . import curves, morph_keys
+from . import curves, export_character, morph_keys
 from .playing import Playing
 
 if TYPE_CHECKING:
     from .node_clips import Stage
 
 Array = NDArray[np.float64]
+Shapes = Mapping[str, Mapping[str, Array]]
+"""Mesh object -> shape key -> values ``(F,)``."""
 
 _KEY_BLOCK = 'key_blocks["'
 
 
-def own_meshes(obj: bpy.types.Object) -> list[MorphMesh]:
-    """What Blender's exporter will write of the meshes on this armature, by name; nodes are not known before it has."""
+def own_meshes(obj: bpy.types.Object, names: Iterable[str]) -> list[MorphMesh]:
+    """What Blender's exporter will write of the meshes on this armature, by name; nodes are not known before it has.
+
+    A mesh whose faces have several materials has as many parts; ``names`` are those of the scene and the armature's nodes.
+    """
+    others = [one.name for one in export_character.members(obj) if one.type == "MESH"]
+    asked = asked_by_nodes([*names, *others])
     out: list[MorphMesh] = []
     for mesh in _meshes(obj):
         blocks = mesh.data.shape_keys.key_blocks
         targets = tuple(b.name for b in blocks if b != b.relative_key and not b.mute)
-        if targets and len(mesh.data.materials) < 2:
-            out.append(MorphMesh(-1, mesh.name, targets, (gltf_nodes.sanitize(mesh.name),)))
+        if not targets:
+            continue
+        slots = np.empty(len(mesh.data.polygons), dtype=np.int32)
+        mesh.data.polygons.foreach_get("material_index", slots)
+        count = len(np.unique(np.clip(slots, 0, max(0, len(mesh.data.materials) - 1))))
+        parts = (gltf_nodes.sanitize(mesh.name),) if count < 2 else part_names(mesh.data.name, count, asked)
+        out.append(MorphMesh(-1, mesh.name, targets, parts))
     return out
 
 
 def _meshes(obj: bpy.types.Object) -> list[bpy.types.Object]:
-    """Meshes with shape keys that hang on the armature."""
+    """Meshes with shape keys that hang on the armature or are moved by it."""
     return [
         one
-        for one in obj.children_recursive
+        for one in export_character.members(obj)
         if one.type == "MESH" and one.data.shape_keys is not None and len(one.data.shape_keys.key_blocks) > 1
     ]
 
 
-def morphs(on: Stage, chosen: Playing, frames: Array) -> tuple[MorphCurve, ...]:
-    out: list[MorphCurve] = []
-    for mesh in _meshes(on.obj):
+def shapes(obj: bpy.types.Object, chosen: Playing, frames: Array) -> Shapes:
+    """What an action does to the shape keys of each mesh at scene frames ``(F,)``."""
+    out: dict[str, dict[str, Array]] = {}
+    for mesh in _meshes(obj):
         found = _shape_curves(mesh.data.shape_keys, chosen)
         if found:
-            values = {name: curves.evaluate(curve, frames) for name, curve in found.items()}
-            out += _on_mesh(on, values, mesh.name)
-    return tuple(out)
+            out[mesh.name] = {name: curves.evaluate(curve, frames) for name, curve in found.items()}
+    return out
+
+
+def shapes_named(obj: bpy.types.Object, found: Mapping[str, Array]) -> Shapes:
+    """The same from a retarget's curves, which are called as the shape keys are."""
+    out = {mesh.name: {b.name: found[b.name] for b in mesh.data.shape_keys.key_blocks if b.name in found} for mesh in _meshes(obj)}
+    return {mesh: values for mesh, values in out.items() if values}
+
+
+def morphs(on: Stage, found: Shapes) -> tuple[MorphCurve, ...]:
+    """The morph targets of the file that shape keys are."""
+    return tuple(curve for mesh, values in found.items() for curve in _on_mesh(on, values, mesh))
 
 
 def _shape_curves(keys: bpy.types.Key, chosen: Playing) -> dict[str, bpy.types.FCurve]:

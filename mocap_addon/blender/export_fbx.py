@@ -4,8 +4,9 @@
 What engines stumble over is made right before Blender sees it. A copy of the character is put into a scene of its own: its bones and meshes
 are multiplied by where and how large the armature stands, in centimetres, so that every node of the file has scale 1 and FBX's own unit;
 the motion is baked onto the copy as it is seen; constraints and drivers are gone. For Unity the copy is also turned Y up, so that the root
-has no turn of -90 degrees. Nothing of the person's is touched but a name: where the file needs one that is taken, its owner lends it for
-the moment of writing.
+has no turn of -90 degrees. Blender's exporter asks each shape key for its value on every frame, so that is set while it writes; modifiers
+other than the armature's would make it leave shape keys out, and are taken off the copy. Nothing of the person's is touched but a name:
+where the file needs one that is taken, its owner lends it for the moment of writing.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -56,7 +57,15 @@ PRESETS: dict[str, FbxPreset] = {
 }
 
 
-def write(path: str | Path, obj: bpy.types.Object, take: Take, *, preset: str = "unreal", mesh: bool = True) -> list[str]:
+def write(
+    path: str | Path,
+    obj: bpy.types.Object,
+    take: Take,
+    *,
+    preset: str = "unreal",
+    mesh: bool = True,
+    shapes: Mapping[str, Mapping[str, Array]] | None = None,
+) -> list[str]:
     """Write a character and its motion.
 
     Parameters
@@ -68,6 +77,8 @@ def write(path: str | Path, obj: bpy.types.Object, take: Take, *, preset: str = 
     preset : "unreal" or "unity"
     mesh : bool
         With the meshes that the armature moves.
+    shapes : mapping of str to mapping of str to (F,) array, optional
+        Mesh object -> shape key -> values at the take's samples.
 
     Returns
     -------
@@ -86,15 +97,71 @@ def write(path: str | Path, obj: bpy.types.Object, take: Take, *, preset: str = 
         raise FileError("Blender's FBX exporter (io_scene_fbx) is missing; enable that add-on.", path)
     chosen = PRESETS[preset]
     with _copied(obj, chosen, mesh) as (scene, copy, meshes):
-        _bake(scene, copy, take, chosen)
+        even = _even(take)
+        _bake(scene, copy, even, chosen)
+        notes = [note for one, name in meshes for note in _kept_shapes(one, name)]
+        values = _at(take, even, meshes, shapes or {})
         with ExitStack() as names:
             root = "Armature" if len([b for b in copy.data.bones if b.parent is None]) == 1 else "root"
             _lend(names, bpy.data.objects, copy, root)  # Unreal leaves a node called Armature out; else it becomes the root bone
             _lend(names, bpy.data.scenes, scene, take.name)  # what the animation is called
             for one, name in meshes:
                 _lend(names, bpy.data.objects, one, name)
+            names.enter_context(_moving(scene, values))
             _export(path, scene, [copy, *(one for one, _ in meshes)], chosen)
-    return []
+    return notes
+
+
+Moving = list[tuple[bpy.types.ShapeKey, Array]]
+
+
+def _even(take: Take) -> Take:
+    """The take on whole frames of its rate."""
+    rate = take.rate or Fraction(30)
+    even = take.frames < 2 or float(np.abs(np.diff(take.times) * float(rate) - 1.0).max()) < 1e-3
+    return replace(take, rate=rate) if even else take.resampled(rate)
+
+
+def _kept_shapes(one: bpy.types.Object, name: str) -> list[str]:
+    """Take off what would make Blender's exporter leave a mesh's shape keys out; a note on it."""
+    keys = one.data.shape_keys
+    if keys is None or len(keys.key_blocks) < 2:
+        return []
+    others = [m for m in one.modifiers if m.type != "ARMATURE"]
+    shown = ", ".join(m.name for m in others if m.show_viewport or m.show_render)
+    for modifier in others:
+        one.modifiers.remove(modifier)
+    return [f'"{name}" is written without its modifiers ({shown}), so that its shape keys can be in the FBX.'] if shown else []
+
+
+def _at(take: Take, even: Take, meshes: Sequence[tuple[bpy.types.Object, str]], shapes: Mapping[str, Mapping[str, Array]]) -> Moving:
+    """The shape keys of the copies that move, and their values on the frames of the file."""
+    out: Moving = []
+    for one, name in meshes:
+        blocks = one.data.shape_keys.key_blocks if one.data.shape_keys is not None else {}
+        for key, values in shapes.get(name, {}).items():
+            if key in blocks:
+                out.append((blocks[key], np.interp(even.times, take.times, values)))
+    return out
+
+
+@contextmanager
+def _moving(scene: bpy.types.Scene, found: Moving) -> Iterator[None]:
+    """While the exporter steps through the frames shape keys have their values: what plays in a scene that no window shows is never
+    written back to them."""
+
+    def put(stepped: bpy.types.Scene, *_: object) -> None:
+        if stepped == scene:
+            for block, values in found:
+                block.value = float(values[min(max(scene.frame_current, 0), len(values) - 1)])
+
+    for block, values in found:
+        block.slider_min, block.slider_max = min(0.0, float(values.min())), max(1.0, float(values.max()))
+    bpy.app.handlers.frame_change_post.append(put)
+    try:
+        yield
+    finally:
+        bpy.app.handlers.frame_change_post.remove(put)
 
 
 def _export(path: Path, scene: bpy.types.Scene, objects: list[bpy.types.Object], preset: FbxPreset) -> None:
@@ -146,8 +213,6 @@ def _export(path: Path, scene: bpy.types.Scene, objects: list[bpy.types.Object],
 def _bake(scene: bpy.types.Scene, copy: bpy.types.Object, take: Take, preset: FbxPreset) -> None:
     """The motion as keys on whole frames of the scene, from frame 0 on."""
     rate = take.rate or Fraction(30)
-    even = take.frames < 2 or float(np.abs(np.diff(take.times) * float(rate) - 1.0).max()) < 1e-3
-    take = take if even else take.resampled(rate)
     scenes.set_rate(scene, rate)
     scenes.set_frame_range(scene, 0, max(take.frames - 1, 1))
     turn = quat.from_matrix(np.array(preset.turn)[:3, :3])

@@ -18,6 +18,7 @@ from ..formats.node_clip import Channel
 from ..formats.node_metric import Measured
 from ..formats.threejs_clip import JsonWriting
 from ..motion.errors import FileError
+from . import clip_extras, vrm_expressions
 from .export import ExportedFile, ExportOptions, Job
 
 Written = tuple[list[ExportedFile], list[str]]
@@ -125,6 +126,11 @@ def _glb(job: Job) -> Written:
     return files, notes
 
 
+def _shapes(job: Job, clip: int) -> clip_extras.Shapes:
+    """What a clip does to shape keys."""
+    return cast("clip_extras.Shapes", job.made[clip].facts.get("shapes", {}))
+
+
 def _without_scale(job: Job, label: str) -> list[str]:
     """A note on scaled bones, for formats that have no scale."""
     names = list(dict.fromkeys(name for one in job.made for name in cast("tuple[str, ...]", one.facts.get("scaled", ()))))
@@ -141,7 +147,8 @@ def _fbx(job: Job) -> Written:
     notes = _without_scale(job, "This FBX")
     for k, take in enumerate(job.takes):
         path = job.folder / f"{job.stem_of(k)}.fbx"
-        notes += export_fbx.write(path, job.stage.obj, take, preset=job.options.fbx, mesh=job.options.mesh)
+        more = export_fbx.write(path, job.stage.obj, take, preset=job.options.fbx, mesh=job.options.mesh, shapes=_shapes(job, k))
+        notes += more
         files.append(ExportedFile(path, "fbx", (take.name,), path.stat().st_size, seconds=take.duration))
     return files, notes
 
@@ -149,16 +156,19 @@ def _fbx(job: Job) -> Written:
 def _vrma(job: Job) -> Written:
     roles = rig.match(job.stage.target.skeleton)
     files: list[ExportedFile] = []
+    notes = _without_scale(job, "A VRM animation")
     for k, take in enumerate(job.takes):
         path = job.folder / f"{job.stem_of(k)}.vrma"
-        one = vrma.write(path, take, roles.joints, bound=job.options.bound)
+        expressions, more = vrm_expressions.of_shapes(_shapes(job, k), job.stage.path)
+        notes += more
+        one = vrma.write(path, take, roles.joints, bound=job.options.bound, expressions=expressions)
         keys = sum(len(c.times) for c in one.clip.channels)
         samples = take.frames * len(one.clip.channels)
         error = one.measured
         files.append(
             ExportedFile(path, "vrma", (take.name,), path.stat().st_size, error.worst, error.p99, keys, samples, seconds=take.duration)
         )
-    return files, _without_scale(job, "A VRM animation")
+    return files, notes
 
 
 def _bvh(job: Job) -> Written:

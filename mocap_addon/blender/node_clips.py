@@ -130,7 +130,7 @@ def stage(
         data = gltf_nodes.read_json(character)
         tree = gltf_nodes.tree(data, Path(character))
     nodes = node_pose.match(tree, target.skeleton, obj.name)
-    morphs = tuple(gltf_morph_meshes.morph_meshes(data)) if data else tuple(clip_extras.own_meshes(obj))
+    morphs = tuple(gltf_morph_meshes.morph_meshes(data)) if data else tuple(clip_extras.own_meshes(obj, (scene.name, *tree.names)))
     return Stage(obj, target, tree, nodes, Path(character) if character is not None else None, morphs)
 
 
@@ -196,15 +196,17 @@ def of_action(
     posed, scales = (take, None) if pose is None else (pose.onto(take), pose.scales)
     turning, moving = _changing(posed, loosely)
     clip = _built(on, posed, turning, moving, scales, None, bones)
+    shapes = clip_extras.shapes(on.obj, chosen, frames)
     clip = replace(
         clip,
         name=name or chosen.name,
         path=way,
-        morphs=clip_extras.morphs(on, chosen, frames),
+        morphs=clip_extras.morphs(on, shapes),
         scalars=clip_extras.scalars(chosen, frames),
         user_data={"bones": on.renamed} if on.renamed else {},
     )
     facts: dict[str, object] = {"frames": len(frames), "evaluated": take.facts.get("evaluated"), "frame_start": float(frames[0])}
+    facts["shapes"] = shapes
     scaling: set[int] = set()
     if pose is not None:
         facts["scaled"] = tuple(_named(on, pose.scaled))
@@ -247,7 +249,8 @@ def of_motion(on: Stage, motion: PoseMotion, *, name: str | None = None, bones: 
     morphs, scalars = clip_extras.divided(on, motion.curves)
     data = {"bones": on.renamed} if on.renamed else {}
     clip = replace(clip, name=name or motion.name, rate=motion.rate, morphs=morphs, scalars=scalars, user_data=data)
-    return Made(clip, replace(motion.carried(take) if carrier is not None else take, name=clip.name), tuple(notes))
+    facts = {"shapes": clip_extras.shapes_named(on.obj, motion.curves)}
+    return Made(clip, replace(motion.carried(take) if carrier is not None else take, name=clip.name), tuple(notes), facts=facts)
 
 
 def _from_where_it_stands(on: Stage, take: Take) -> Take:
@@ -332,6 +335,6 @@ def with_extras(on: Stage, made: Made, chosen: Playing, frames: Array) -> Made:
     """The clip of a retarget with the morph targets and numbers that its action holds at its frames."""
     if len(frames) != len(made.clip.times):
         return made
-    return replace(
-        made, clip=replace(made.clip, morphs=clip_extras.morphs(on, chosen, frames), scalars=clip_extras.scalars(chosen, frames))
-    )
+    shapes = clip_extras.shapes(on.obj, chosen, frames)
+    clip = replace(made.clip, morphs=clip_extras.morphs(on, shapes), scalars=clip_extras.scalars(chosen, frames))
+    return replace(made, clip=clip, facts={**made.facts, "shapes": shapes})

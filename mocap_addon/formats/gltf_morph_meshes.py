@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +41,7 @@ def morph_meshes(data: Json) -> list[MorphMesh]:
     a number where that name is taken (a node of the same name is always named before).
     """
     names = loader_names(data)
-    taken = set(names)
+    asked = asked_by_nodes(str(one.get("name") or "") for key in ("scenes", "nodes") for one in data.get(key) or ())
     nodes: list[Json] = list(data.get("nodes") or [])
     out: list[MorphMesh] = []
     for i, node in enumerate(nodes):
@@ -54,18 +55,32 @@ def morph_meshes(data: Json) -> list[MorphMesh]:
         extras: Json = mesh.get("extras") or {}
         given: list[object] = list(extras.get("targetNames") or ())
         targets = tuple(str(name) for name in given[:count]) if len(given) >= count else ("",) * count
-        objects = (names[i],) if len(parts) == 1 else _parts(sanitize(mesh.get("name") or f"mesh_{node['mesh']}"), len(parts), taken)
+        objects = (names[i],) if len(parts) == 1 else part_names(mesh.get("name") or f"mesh_{node['mesh']}", len(parts), asked)
         out.append(MorphMesh(i, str(node.get("name") or ""), targets, objects))
     return out
 
 
-def _parts(base: str, count: int, taken: set[str]) -> tuple[str, ...]:
+def part_names(mesh: str, count: int, asked: Counter[str]) -> tuple[str, ...]:
+    """What three.js calls the parts of a mesh.
+
+    Parameters
+    ----------
+    mesh : str
+        Its name.
+    count : int
+        So many parts.
+    asked : Counter
+        How often each name, as three.js sanitises it, was wanted before: by all nodes, and by meshes before this one; it is counted on. The
+        first gets the name itself, the next ones a number, whether another node has just that name or not.
+    """
+    base = sanitize(mesh)
     out: list[str] = []
-    number = 0
-    while len(out) < count:
-        name = base if number == 0 else f"{base}_{number}"
-        if name not in taken:
-            taken.add(name)
-            out.append(name)
-        number += 1
+    for _ in range(count):
+        out.append(f"{base}_{asked[base]}" if asked[base] else base)
+        asked[base] += 1
     return tuple(out)
+
+
+def asked_by_nodes(names: Iterable[str]) -> Counter[str]:
+    """How often each name is wanted by nodes and scenes called so."""
+    return Counter(sanitize(name) for name in names if name)

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Takes to VRM animations (``VRMC_vrm_animation`` 1.0): humanoid rotations and the hips' way, for any VRM character.
+"""Takes to VRM animations (``VRMC_vrm_animation`` 1.0): humanoid rotations, the hips' way and expressions, for any VRM character.
 
 Source: VRM Consortium, *VRMC_vrm_animation-1.0*. The file's own rest pose is the T-pose that motion is counted from. Here its bones have
 identity rotations in it: with ``G`` a joint's global rotation, ``G0`` at rest and ``D`` the turn that brings a rest pose with hanging arms
 to a T-pose (1 where it is one), the bone's global rotation is ``N = A G G0^-1 D^-1 A^-1``, ``A`` the turn about the vertical that makes the
-character face the format's front. What lies between two humanoid bones is multiplied in.
+character face the format's front. What lies between two humanoid bones is multiplied in. The weight of an expression is the x of a node's
+place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,12 @@ from .node_pose import TO_GLTF
 
 Array = NDArray[np.float64]
 Chains = Mapping[str, tuple[int, ...]]
+Expressions = Mapping[tuple[str, str], Array]
+"""Kind ("preset" or "custom") and name of an expression -> its weights ``(F,)``."""
+
+_VOWELS, _MOODS = ("aa", "ih", "ou", "ee", "oh"), ("happy", "angry", "sad", "relaxed", "surprised", "neutral")
+PRESETS = (*_MOODS, *_VOWELS, "blink", "blinkLeft", "blinkRight")
+"""Expressions that the format knows by name; those of the gaze are no expressions in it."""
 
 SIDES = ("left", "right")
 _CHAIN_NAMES: dict[str, tuple[str, ...]] = {
@@ -44,7 +52,7 @@ _NEEDED = ("hips", "spine", "head", *(f"{side}{part}" for side in SIDES for part
 _IS_T_POSE = np.radians(15.0)
 
 
-def write(path: str | Path, take: Take, roles: Chains, *, bound: float | None = None) -> Compact:
+def write(path: str | Path, take: Take, roles: Chains, *, bound: float | None = None, expressions: Expressions | None = None) -> Compact:
     """Write a take as a ``.vrma`` file.
 
     Parameters
@@ -55,7 +63,9 @@ def write(path: str | Path, take: Take, roles: Chains, *, bound: float | None = 
     roles : mapping of role to joints
         Which joint of the take is which, see :class:`~mocap_addon.rig.roles.RoleMap`.
     bound : float, optional
-        Metres: keys are left out and numbers shortened as far as that allows.
+        Metres: keys are left out and numbers shortened as far as that allows; weights of expressions count as metres.
+    expressions : mapping of (kind, name) to (F,) array, optional
+        Weights at the take's samples.
 
     Returns
     -------
@@ -76,6 +86,8 @@ def write(path: str | Path, take: Take, roles: Chains, *, bound: float | None = 
     if take.frames == 0:
         raise FileError("The take has no frames; there is nothing to write.", path)
     data, clip = _clip(take, bones)
+    if expressions:
+        clip = _with_expressions(data, clip, expressions)
     tree = gltf_nodes.tree(data)
     out = compact(clip, Body(tree, range(len(tree))), bound, GlbWriting())
     file = GltfFile(data, bytearray())
@@ -139,6 +151,22 @@ def _clip(take: Take, bones: Mapping[str, int]) -> tuple[dict[str, Any], NodeCli
         },
     }
     return data, NodeClip(take.name, times, tuple(channels), take.rate)
+
+
+def _with_expressions(data: dict[str, Any], clip: NodeClip, expressions: Expressions) -> NodeClip:
+    """A node for each expression, and its channel."""
+    channels = list(clip.channels)
+    groups: dict[str, dict[str, Any]] = {}
+    for (kind, name), weights in expressions.items():
+        node = len(data["nodes"])
+        data["nodes"].append({"name": f"expression {name}"})
+        data["scenes"][0]["nodes"].append(node)
+        groups.setdefault(kind, {})[name] = {"node": node}
+        places = np.zeros((len(weights), 3))
+        places[:, 0] = weights
+        channels.append(node_clip.channel(node, "translation", clip.times, places))
+    data["extensions"]["VRMC_vrm_animation"]["expressions"] = groups
+    return replace(clip, channels=tuple(channels))
 
 
 def _t_pose(skeleton: Skeleton, bones: Mapping[str, int]) -> tuple[Array, Array]:

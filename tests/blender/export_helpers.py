@@ -138,7 +138,7 @@ def play_all(wanted: Sequence[dict]) -> list[dict]:
     requests = [{k: v if k == "times" else str(v) for k, v in one.items()} for one in wanted]
     out = run("play_clips.mjs", requests)
     for played in out:
-        assert played["playing"] == [] and played["loading"] == []
+        assert played["playing"] == [] and played["loading"] == [], played["playing"]
         assert played["valid"]
         assert -1 not in played["bound"].values(), played["bound"]
     return out

@@ -26,7 +26,8 @@ async function play(asked) {
   for (const track of clip.tracks) {
     const parsed = PropertyBinding.parseTrackName(track.name);
     const object = PropertyBinding.findNode(root, parsed.nodeName);
-    bound[track.name] = object === root ? -2 : (index.get(object) ?? -1);
+    // -1: nothing; -2: the scene; -3: one of several parts of a mesh, which are no nodes
+    bound[track.name] = object === root ? -2 : object ? (index.get(object) ?? -3) : -1;
   }
   const morphs = [];
   root.traverse((object) => { if (object.morphTargetInfluences) morphs.push(object); });

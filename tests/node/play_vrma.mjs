@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// {character, vrma, times}: a VRM animation on a VRM character by three-vrm-animation; where its humanoid bones are.
+// {character, vrma, times}: a VRM animation on a VRM character by three-vrm-animation; where its humanoid bones are, and its expressions' weights.
 import { readFileSync } from "node:fs";
 import { answer, opened, packed, printed, request } from "./common.mjs";
 import { AnimationMixer, Vector3 } from "three";
@@ -33,4 +33,11 @@ const frames = asked.times.map((time) => {
   }
   return out;
 });
-answer({ frames, names: Object.fromEntries(Object.entries(vrm.humanoid.rawHumanBones).map(([n, b]) => [n, b.node.userData.name ?? b.node.name])), printed: printed(), duration: clip.duration });
+const known = vrm.expressionManager?.expressions.map((one) => one.expressionName) ?? [];
+const expressions = asked.times.map((time) => {
+  action.time = time;
+  mixer.update(0);
+  return Object.fromEntries(known.map((name) => [name, vrm.expressionManager.getValue(name)]));
+});
+const found = Object.fromEntries(["preset", "custom"].map((kind) => [kind, [...animation.expressionTracks[kind].keys()]]));
+answer({ frames, expressions, found, names: Object.fromEntries(Object.entries(vrm.humanoid.rawHumanBones).map(([n, b]) => [n, b.node.userData.name ?? b.node.name])), printed: printed(), duration: clip.duration });
