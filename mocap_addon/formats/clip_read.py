@@ -10,37 +10,76 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..motion.errors import FileError
+from . import numbers
 from .gltf_buffers import Buffers
 from .gltf_nodes import NodeTree, loader_names, read_json
 from .node_clip import Channel
 from .node_clip import Path as Property
 
-_NUMBERS = re.compile(r'"(times|values)":\[([-+.eE\d,]*)\]')
+Array = NDArray[np.float64]
+
+_NUMBERS = re.compile(rb'"(times|values)":\[([-+.eE\d,]*)\]')
+_AT_ONCE = 1 << 16  # bytes of text that are read at once: what fits the processor's cache
 _OF_THREE: Mapping[str, Property] = {"quaternion": "rotation", "position": "translation", "scale": "scale"}
 
 
 def threejs(path: str | Path, tree: NodeTree) -> dict[str, list[Channel]]:
     """The channels of each clip of a three.js file, numbers in single precision as three keeps them."""
     node_of = {name: n for n, name in enumerate(tree.loader_names) if name and tree.found[n]}
+    text, lists = _numbers_apart(Path(path).read_bytes())
+    arrays = _singles(lists)
     out: dict[str, list[Channel]] = {}
-    # the numbers are taken out of the text by numpy, several times faster than the JSON reader
-    lists: list[str] = []
-
-    def kept(found: re.Match[str]) -> str:
-        lists.append(found[2])
-        return f'"{found[1]}":{len(lists) - 1}'
-
-    text = _NUMBERS.sub(kept, Path(path).read_text(encoding="utf-8"))
     for clip in cast("list[dict[str, Any]]", json.loads(text)):
         channels = out.setdefault(clip["name"], [])
         for track in clip["tracks"]:
             node, _, prop = str(track["name"]).rpartition(".")
             if node in node_of and prop in _OF_THREE:
-                times, values = (_single(lists[int(track[part])]) for part in ("times", "values"))
-                channels.append(_channel(node_of[node], _OF_THREE[prop], times, values))
+                channels.append(_channel(node_of[node], _OF_THREE[prop], arrays[int(track["times"])], arrays[int(track["values"])]))
     return out
+
+
+def _numbers_apart(text: bytes) -> tuple[str, list[bytes]]:
+    """JSON with the number of a list of numbers instead of each, and the lists; equal ones are one (most tracks share their times)."""
+    known: dict[bytes, int] = {}
+    pieces: list[bytes] = []
+    at = 0
+    for found in _NUMBERS.finditer(text):
+        number = known.setdefault(found[2], len(known))
+        pieces += [text[at : found.start(2) - 1], b"%d" % number]
+        at = found.end()
+    return b"".join([*pieces, text[at:]]).decode("utf-8"), list(known)
+
+
+def _singles(lists: list[bytes]) -> list[Array]:
+    """Numbers in single precision: several lists at once, many times faster than the JSON reader."""
+    out: list[Array] = []
+    start = 0
+    while start < len(lists):
+        stop, size = start + 1, len(lists[start])
+        while stop < len(lists) and size + len(lists[stop]) < _AT_ONCE:
+            size += len(lists[stop])
+            stop += 1
+        some = lists[start:stop]
+        values = _values(b" ".join(some).replace(b",", b" ")).astype(np.float32).astype(np.float64)
+        counts = [one.count(b",") + 1 if one else 0 for one in some]
+        out += np.split(values, np.cumsum(counts)[:-1])
+        start = stop
+    return out
+
+
+def _values(text: bytes) -> Array:
+    """Numbers between spaces; those with an exponent as two, a whole number and a power of ten to divide it by."""
+    if b"e-" not in text:
+        return numbers.parse(text).values
+    raw = np.frombuffer(text, dtype=np.uint8)
+    marks = np.flatnonzero((raw[:-1] == ord("e")) & (raw[1:] == ord("-")))
+    found = numbers.parse(text.replace(b"e-", b"  "))
+    powers = np.searchsorted(found.starts, marks)
+    found.values[powers - 1] /= 10.0 ** found.values[powers]
+    return np.delete(found.values, powers)
 
 
 def gltf(path: str | Path, tree: NodeTree) -> dict[str, list[Channel]]:
@@ -50,7 +89,7 @@ def gltf(path: str | Path, tree: NodeTree) -> dict[str, list[Channel]]:
     names = loader_names(data)
     node_of = {name: n for n, name in enumerate(tree.loader_names) if name}
     buffers = Buffers(data, path)
-    times: dict[int, np.ndarray[Any, np.dtype[np.float64]]] = {}
+    times: dict[int, Array] = {}
     out: dict[str, list[Channel]] = {}
     for animation in data.get("animations") or ():
         channels = out.setdefault(str(animation.get("name") or ""), [])
@@ -68,14 +107,8 @@ def gltf(path: str | Path, tree: NodeTree) -> dict[str, list[Channel]]:
     return out
 
 
-def _channel(
-    node: int, prop: Property, times: np.ndarray[Any, np.dtype[np.float64]], flat: np.ndarray[Any, np.dtype[np.float64]]
-) -> Channel:
+def _channel(node: int, prop: Property, times: Array, flat: Array) -> Channel:
     values = flat.reshape(len(times), -1)
     if values.shape[1] != (4 if prop == "rotation" else 3):
         raise FileError("What was written cannot be read back; this is a fault of the add-on.")
     return Channel(node, prop, times, values[:, [3, 0, 1, 2]] if prop == "rotation" else values)
-
-
-def _single(numbers: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.fromstring(numbers, dtype=np.float64, sep=",").astype(np.float32).astype(np.float64)

@@ -28,7 +28,7 @@ from ..motion import quat
 from ..motion.errors import FileError, MocapError
 from .gltf_nodes import NodeTree, sanitize
 from .node_pose import NodeMotion
-from .number_text import listed
+from .number_text import listed_all
 
 Array = NDArray[np.float64]
 
@@ -269,23 +269,35 @@ def rounded_quaternions(q: Array, decimals: int = _QUATERNION_DECIMALS, place: s
 
 
 def _clip_text(one: Clip) -> str:
-    ends = listed(np.array([0.0, one.duration]), _TIME_DECIMALS)
-    moving = listed(one.times, _TIME_DECIMALS)
+    own = {k: track.times for k, track in enumerate(one.tracks) if track.times is not None}
+    ends, moving, *others = listed_all([np.array([0.0, one.duration]), one.times, *own.values()], _TIME_DECIMALS)
+    own_times = dict(zip(own, others, strict=True))
+    all_values = _values_text(one.tracks)
     lines: list[str] = []
-    for track in one.tracks:
-        constant = len(track.values) == 1
-        values = np.repeat(track.values, 2, axis=0) if constant else track.values
-        times = ends if constant else moving if track.times is None else listed(track.times, _TIME_DECIMALS)
+    for k, track in enumerate(one.tracks):
+        times = ends if len(track.values) == 1 else own_times.get(k, moving)
         name = json.dumps(f"{track.node}.{track.property}")
         kind = {4: "quaternion", 3: "vector"}.get(_STRIDE.get(track.property, 1), "number")
         held = f',"interpolation":{_DISCRETE}' if track.discrete else ""
-        lines.append(f'{{"name":{name},"type":"{kind}","times":{times},"values":{listed(values, track.decimals)}{held}}}')
+        lines.append(f'{{"name":{name},"type":"{kind}","times":{times},"values":{all_values[k]}{held}}}')
     user_data = json.dumps(json.dumps(dict(one.user_data), separators=(",", ":"), allow_nan=False))
     blending = _ADDITIVE_BLENDING if one.additive else _NORMAL_BLENDING
     return (
         f'{{"name":{json.dumps(one.name)},"duration":{one.duration!r},"uuid":"{one.uuid}","blendMode":{blending},'
         f'"userData":{user_data},"tracks":[{",".join(lines)}]}}'
     )
+
+
+def _values_text(tracks: Sequence[Track]) -> dict[int, str]:
+    """The values of each track as text; constants twice, for the clip's two ends."""
+    by_decimals: dict[int, list[int]] = {}
+    for k, track in enumerate(tracks):
+        by_decimals.setdefault(track.decimals, []).append(k)
+    out: dict[int, str] = {}
+    for decimals, members in by_decimals.items():
+        values = [np.repeat(tracks[k].values, 2, axis=0) if len(tracks[k].values) == 1 else tracks[k].values for k in members]
+        out.update(zip(members, listed_all(values, decimals), strict=True))
+    return out
 
 
 def _umask() -> int:
