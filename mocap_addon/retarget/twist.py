@@ -20,7 +20,8 @@ counted from the target's rest pose, for there its skin is not wrung. With ``g``
   bone has the difference of the two.
 * a link in the limb turns by ``g roll`` about the line to the next joint, which stays where it is. In a forearm or shin what hangs on its
   end is turned back by as much as all links together, in an upper arm or thigh the limb's bone itself: the last link, hand and foot
-  keep their turn in the world, and elbow and knee their hinge.
+  keep their turn in the world, and elbow and knee their hinge. A bone beside such a limb has its share by its place still, less what
+  the joint that it hangs on turns more than it did.
 
 The angle (1) is continuous over the frames, also through 180 degrees; it starts on the turn on which the most of it is near zero. With a
 swing beyond 150 degrees there is hardly a twist to speak of: it is carried over from the frames round it. No bone turns by more than half a
@@ -253,9 +254,8 @@ def _planned(limbs: Sequence[_Limb], target: Skeleton, body: Body, turns: Mappin
         axes.append(_axis(target, limb.joint, limb.tip, giver))
         between = links_between(target, limb.joint, limb.tip)
         links = [joint for joint in limb.rows if joint in between]
-        if links:
-            _plan_links(limb, links, target, place, len(givers) - 1, own, back)
-        _plan_beside(limb, [j for j in limb.rows if j not in between], target, place, len(givers) - 1, own)
+        gains = _plan_links(limb, links, target, place, len(givers) - 1, own, back) if links else {}
+        _plan_beside(limb, [j for j in limb.rows if j not in between], target, place, len(givers) - 1, own, gains)
     by_joint = {joint: row for limb in limbs for joint, row in limb.rows.items()}
     fixed = [_correction(by_joint[joint], joint, target, body, turns) for joint in added]
     return Twists(
@@ -311,17 +311,27 @@ def strays(table: CorrectionTable, target: Skeleton) -> tuple[str, ...]:
     )
 
 
-def _plan_beside(limb: _Limb, joints: Sequence[int], target: Skeleton, place: Mapping[int, int], roll: int, own: _Turns) -> None:
+def _plan_beside(
+    limb: _Limb,
+    joints: Sequence[int],
+    target: Skeleton,
+    place: Mapping[int, int],
+    roll: int,
+    own: _Turns,
+    gains: Mapping[int, float],
+) -> None:
+    """``gains``: by how much of the roll joints of the limb turn more than they did: what hangs on them has that already."""
     sign = -1.0 if limb.role.endswith(UPPER) else 1.0
     for joint in joints:
-        above = next((j for j in target.ancestors(joint) if j == limb.joint or j in joints), limb.joint)
-        already = limb.rows[above].blend if above in limb.rows else 0.0
-        own.add(place[joint], _axis(target, limb.joint, limb.tip, joint), sign * (limb.rows[joint].blend - already), roll)
+        above = next((j for j in target.ancestors(joint) if j == limb.joint or j in joints or j in gains), limb.joint)
+        already = sign * limb.rows[above].blend if above in joints else gains.get(above, 0.0)
+        own.add(place[joint], _axis(target, limb.joint, limb.tip, joint), sign * limb.rows[joint].blend - already, roll)
 
 
 def _plan_links(
     limb: _Limb, links: Sequence[int], target: Skeleton, place: Mapping[int, int], roll: int, own: _Turns, back: _Turns
-) -> None:
+) -> dict[int, float]:
+    """Turns of the links; by how much of the roll each joint of the chain turns more than it did."""
     chain = [limb.joint, *links, limb.tip]
     shares = np.array([0.0, *(limb.rows[joint].blend for joint in links)])
     total = np.cumsum(shares)
@@ -332,6 +342,7 @@ def _plan_links(
         if gain:
             own.add(place[joint], _axis(target, joint, following, joint), gain, roll)
             back.add(place[following], _axis(target, joint, following, following), -gain, roll)
+    return dict(zip(chain, gains.tolist(), strict=False))
 
 
 def _axis(target: Skeleton, start: int, end: int, frame: int) -> Array:

@@ -53,8 +53,7 @@ def find_twists(skeleton: Skeleton, joints: Mapping[str, Sequence[int]], family:
     Returns
     -------
     dict of int to str
-        Joint -> role of the limb bone that it belongs to (``leftLowerArm``). A limb that has links of its own for the twist has no others:
-        those beside it hang on the rig's own ways.
+        Joint -> role of the limb bone that it belongs to (``leftLowerArm``): links of the limb, and bones beside it.
     """
     taken = {j for found in joints.values() for j in found}
     out: dict[int, str] = {}
@@ -64,8 +63,7 @@ def find_twists(skeleton: Skeleton, joints: Mapping[str, Sequence[int]], family:
             if not limb or not tip or not skeleton.is_below(tip[0], limb[0]):
                 continue
             links = [j for j in links_between(skeleton, limb[0], tip[0]) if j not in taken and says_twist(skeleton.names[j], family)]
-            found = links or _beside(skeleton, limb[0], tip[0], taken, family)
-            out |= dict.fromkeys(found, side + part)
+            out |= dict.fromkeys([*links, *_beside(skeleton, limb[0], tip[0], links, taken, family)], side + part)
     return out
 
 
@@ -86,10 +84,10 @@ def along(skeleton: Skeleton, limb: int, tip: int, joint: int) -> tuple[float, f
     return u, float(np.linalg.norm(own - u * way)) / length
 
 
-def _beside(skeleton: Skeleton, limb: int, tip: int, taken: set[int], family: Family | None) -> list[int]:
-    """Bones that hang on the limb's bone, or on another such bone, and lie on its line; nothing of the body hangs on them."""
+def _beside(skeleton: Skeleton, limb: int, tip: int, links: Sequence[int], taken: set[int], family: Family | None) -> list[int]:
+    """Bones that hang on the limb's bone, on its links or on another such bone, and lie on its line; nothing of the body hangs on them."""
     out: list[int] = []
-    waiting = list(skeleton.children[limb])
+    waiting = [j for link in (limb, *links) for j in skeleton.children[link] if j not in links]
     while waiting:
         joint = waiting.pop(0)
         if (
@@ -115,15 +113,15 @@ def shares(skeleton: Skeleton, role: str, limb: int, tip: int, found: Sequence[i
     In a limb a link's share is what is done between the link before and itself: of a forearm as much as that link is long, of an upper arm
     as much as it is long itself, so that elbow and knee keep their hinge and the rest is done at wrist and shoulder.
     """
-    links = links_between(skeleton, limb, tip)
-    if any(joint in links for joint in found):
-        return _shares_of_links(skeleton, role, [limb, *(j for j in links if j in found), tip])
+    links = [j for j in links_between(skeleton, limb, tip) if j in found]
     upper = role.endswith(UPPER)
-    out: dict[int, float] = {}
-    for joint in found:
+    out = _shares_of_links(skeleton, role, [limb, *links, tip]) if links else {}
+    for joint in (j for j in found if j not in links):
         u = min(max(along(skeleton, limb, tip, joint)[0], 0.0), 1.0)
         out[joint] = round(1.0 - u if upper else u, 4) + 0.0
-    if max(out.values(), default=1.0) < _USELESS:  # the only bone begins where there is nothing to share: it stands for the whole limb
+    if (
+        not links and max(out.values(), default=1.0) < _USELESS
+    ):  # the only bone begins where there is nothing to share: it stands for the whole limb
         out = dict.fromkeys(out, 0.5)
     return out
 

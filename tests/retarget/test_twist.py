@@ -311,9 +311,34 @@ def test_links_in_a_limb_share_its_roll_and_every_joint_stays(counts) -> None:
     assert max(abs(x) for x in roll(stiff, "hand_l", "lowerarm_l", "lowerarm_l", "hand_l")) > 100.0
 
 
-def test_a_limb_with_links_of_its_own_has_no_others() -> None:
-    skeleton = with_joints(split({"lowerarm": (0.5,)}), {"lowerarm_twist_09_l": ("lowerarm_l", "hand_l", 0.8)})
-    assert {skeleton.names[j] for j in match(skeleton).twists} == {"lowerarm_twist_01_l", "lowerarm_twist_01_r"}
+def test_bones_beside_a_limb_with_links_share_by_their_own_place() -> None:
+    """As MikuMikuDance's: a link in the arm, and bones without children beside it. Each turns as the limb is to turn where it lies."""
+    leaves = {"upperarm_twist_08_l": 0.3, "lowerarm_twist_08_l": 0.8, "lowerarm_twist_09_l": 0.7}
+    skeleton = with_joints(
+        split({"upperarm": (0.6,), "lowerarm": (0.5,)}),
+        {
+            "upperarm_twist_08_l": ("upperarm_l", "lowerarm_l", 0.3),
+            "lowerarm_twist_08_l": ("lowerarm_l", "hand_l", 0.8),
+            "lowerarm_twist_09_l": ("lowerarm_twist_01_l", "hand_l", 0.4),  # hangs on the link: 0.5 + 0.4 * 0.5
+        },
+    )
+    table, _motion, take = carried(performance(), skeleton)
+    _t, _m, stiff = carried(performance(), skeleton, change=without_twists)
+    assert {row.target for row in table.rows if row.rule == "twist"} >= set(leaves)
+    assert np.abs(take.global_positions - stiff.global_positions).max() < 1e-6
+    for name, u in leaves.items():
+        limb, upper = f"{name.partition('_')[0]}_l", name.startswith("upper")
+        end = "lowerarm_l" if upper else "hand_l"
+        whole = roll(stiff, limb, "clavicle_l", limb, end) if upper else roll(stiff, end, limb, limb, end)
+        axis, share = line(skeleton, limb, end), u - 1.0 if upper else u
+        assert max(map(abs, whole)) > 90.0
+        for total, still, own in zip(whole, away(stiff, limb), away(take, name), strict=True):
+            angle, swing = twist(still.inv() * own, axis)
+            assert swing < 1e-4 and (angle - share * total + 180.0) % 360.0 - 180.0 == pytest.approx(0.0, abs=2e-3), name
+    plain = split({"upperarm": (0.6,), "lowerarm": (0.5,)})
+    _t, _m, linked = carried(performance(), plain)
+    for name in plain.names:  # what the links do is not changed by those beside them
+        assert max((a.inv() * b).magnitude() for a, b in zip(away(take, name), away(linked, name), strict=True)) < 1e-6, name
 
 
 def test_shares_that_come_to_more_than_all_are_brought_down_to_all() -> None:
