@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from . import quat
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+FEW = 32
+"""Up to this many poses joints of one depth are worked on together: then a call costs more than its arithmetic."""
 
 
 def global_rotations(local_rotations: Array, parents: Indices, joints: Iterable[int] | None = None) -> Array:
@@ -29,15 +32,10 @@ def global_rotations(local_rotations: Array, parents: Indices, joints: Iterable[
     -------
     (..., J, 4) array
     """
-    needed = _closure(parents, joints)
     out = np.empty(local_rotations.shape, order="F")
-    for j, p in enumerate(parents.tolist()):
-        if not needed[j]:
-            out[..., j, :] = np.nan
-        elif p < 0:
-            out[..., j, :] = local_rotations[..., j, :]
-        else:
-            out[..., j, :] = quat.mul(out[..., p, :], local_rotations[..., j, :])
+    for j, p in _steps(parents, joints, out):
+        own = local_rotations[..., j, :]
+        out[..., j, :] = own if p is None else quat.mul(out[..., p, :], own)
     return out
 
 
@@ -46,15 +44,11 @@ def global_positions(rotations: Array, local_translations: Array, parents: Indic
 
     With ``joints``, these and what stands above them only; the others are left NaN.
     """
-    needed = _closure(parents, joints)
     out = np.empty((*rotations.shape[:-1], 3), order="F")
     translations = np.broadcast_to(local_translations, out.shape)
-    for j, p in enumerate(parents.tolist()):
+    for j, p in _steps(parents, joints, out):
         t = translations[..., j, :]
-        if not needed[j]:
-            out[..., j, :] = np.nan
-        else:
-            out[..., j, :] = t if p < 0 else out[..., p, :] + quat.rotate(rotations[..., p, :], t)
+        out[..., j, :] = t if p is None else out[..., p, :] + quat.rotate(rotations[..., p, :], t)
     return out
 
 
@@ -72,6 +66,28 @@ def inverse(rotations: Array, positions: Array, parents: Indices) -> tuple[Array
     local_r = np.where(has_parent[:, None], quat.mul(undo, rotations), rotations)
     local_t = quat.rotate(undo, positions - positions[..., above, :])
     return np.asfortranarray(local_r), np.asfortranarray(np.where(has_parent[:, None], local_t, positions))
+
+
+def _steps(parents: Indices, joints: Iterable[int] | None, out: Array) -> Iterator[tuple[int | Indices, int | Indices | None]]:
+    """Joints and their parents (None: they are roots), from the roots on; those of ``out (..., J, n)`` that are not needed get NaN.
+
+    One joint at a time, or all of one depth where ``out`` holds few poses.
+    """
+    needed = _closure(parents, joints)
+    if not needed.all():
+        out[..., ~needed, :] = np.nan
+    above: list[int] = parents.tolist()
+    if out.size > FEW * out.shape[-1] * out.shape[-2]:
+        yield from ((j, None if p < 0 else p) for j, p in enumerate(above) if needed[j])
+        return
+    depths: list[int] = []
+    for p in above:
+        depths.append(0 if p < 0 else depths[p] + 1)
+    depth = np.where(needed, depths, -1)
+    for level in range(max(depths, default=-1) + 1):
+        at = np.flatnonzero(depth == level)
+        if len(at):
+            yield at, None if level == 0 else parents[at]
 
 
 def _closure(parents: Indices, joints: Iterable[int] | None) -> NDArray[np.bool_]:

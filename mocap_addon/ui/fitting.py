@@ -8,12 +8,12 @@ or poses.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import bpy
 import numpy as np
 
-from .. import rig
+from .. import retarget, rig
 from ..blender import armature, control_rig, rig_links, routing
 from ..blender.armature import Target
 from ..blender.control_rig import Puppet
@@ -26,7 +26,7 @@ from ..retarget.neutral import source_reference
 from ..retarget.root_motion import RootMotion
 from ..retarget.transfer import RetargetOptions
 from ..retarget.travel import sole_thickness
-from ..rig.table import CorrectionTable
+from ..rig.table import CorrectionTable, Row
 
 _KEPT = 4
 _targets: OrderedDict[tuple[object, ...], Target] = OrderedDict()
@@ -46,6 +46,7 @@ class Fitting:
     sole: float
     carrier: int | None
     roots: tuple[int | None, int | None]
+    _measures: dict[tuple[object, ...], Row] = field(default_factory=dict[tuple[object, ...], Row], init=False, repr=False)
 
     @property
     def skeleton(self) -> Skeleton:
@@ -55,6 +56,18 @@ class Fitting:
     def fitted(self, table: CorrectionTable) -> CorrectionTable:
         """The rows that :attr:`skeleton` has joints for."""
         return control_rig.fitted(table, self.puppet)
+
+    def measured(self, table: CorrectionTable) -> CorrectionTable:
+        """The rows that fit, with residuals computed anew where a row is another one than the last time."""
+        table = self.fitted(table)
+        changed = [row for row in table.rows if _asked(row) not in self._measures]
+        found = retarget.measured(replace(table, rows=tuple(changed)), self.take.skeleton, self.skeleton, bodies=self.bodies).rows
+        known = self._measures | {_asked(row): row for row in found}
+        self._measures.clear()
+        self._measures.update({_asked(row): known[_asked(row)] for row in table.rows})
+        measures = [known[_asked(row)] for row in table.rows]
+        rows = [replace(r, alignment=m.alignment, residual=m.residual, hinge=m.hinge) for r, m in zip(table.rows, measures, strict=True)]
+        return replace(table, rows=tuple(rows))
 
     def options(self, job: JobOptions, adjustments: Adjustments = NO_ADJUSTMENTS, root: RootMotion | None = None) -> RetargetOptions:
         """For a retarget of the take, or of any part of it.
@@ -75,6 +88,11 @@ class Fitting:
             root=root or RootMotion(height=height),
             root_joints=self.roots,
         )
+
+
+def _asked(row: Row) -> tuple[object, ...]:
+    """What the measures of a row depend on, besides the two bodies."""
+    return row.role, row.target, row.source, row.rule, row.correction
 
 
 def fit(obj: bpy.types.Object, take: Take, table: CorrectionTable, job: JobOptions) -> Fitting:
@@ -158,18 +176,19 @@ def _state(obj: bpy.types.Object) -> tuple[object, ...]:
     flags = np.empty((len(_BONE_FLAGS), len(bones)), dtype=bool)
     for name, row in zip(_BONE_FLAGS, flags, strict=True):
         bones.foreach_get(name, row)
-    modes = tuple(bone.rotation_mode for bone in obj.pose.bones)
+    modes = np.empty(len(bones), dtype=np.int32)
+    obj.pose.bones.foreach_get("rotation_mode", modes)
     where = np.array(obj.matrix_world, dtype=np.float64).tobytes() + np.array(obj.location, dtype=np.float64).tobytes()
     unit = bpy.context.scene.unit_settings.scale_length
-    parents = tuple(bone.parent.name if bone.parent else "" for bone in bones)
-    return (obj.session_uid, unit, where, tuple(bones.keys()), parents, rest.tobytes(), length.tobytes(), flags.tobytes(), modes)
+    parents = tuple([parent and parent.name for bone in bones for parent in (bone.parent,)])
+    numbers = tuple(values.tobytes() for values in (rest, length, flags, modes))
+    return (obj.session_uid, unit, where, tuple(bones.keys()), parents, *numbers)
 
 
 def _constraints(obj: bpy.types.Object) -> tuple[tuple[object, ...], ...]:
     """What of a rig's constraints says which bone drives which."""
-    return tuple(
-        (bone.name, c.type, c.mute, getattr(c, "subtarget", "")) for bone in obj.pose.bones if bone.constraints for c in bone.constraints
-    )
+    bones = [bone for bone in obj.pose.bones if bone.constraints]
+    return tuple([(bone.name, c.type, c.mute, getattr(c, "subtarget", "")) for bone in bones for c in bone.constraints])
 
 
 def _switches(obj: bpy.types.Object, puppet: Puppet) -> tuple[float | None, ...]:

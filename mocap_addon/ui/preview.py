@@ -172,9 +172,10 @@ def _write(obj: bpy.types.Object, found: Iterable[Channels]) -> None:
 
 def _set(obj: bpy.types.Object, motion: PoseMotion) -> None:
     """The switches of controls; what they stood at is kept with the pose."""
-    if motion.settings:
-        obj.mocap.kept_pose = kept_pose.with_settings(obj, obj.mocap.kept_pose, motion.settings)
-        for bone, prop, value in motion.settings:
+    wanted = [setting for setting in motion.settings if rig_links.value_of(obj, *setting[:2]) != setting[2]]
+    if wanted:
+        obj.mocap.kept_pose = kept_pose.with_settings(obj, obj.mocap.kept_pose, wanted)
+        for bone, prop, value in wanted:
             rig_links.set_value(obj, bone, prop, value)
         obj.update_tag()
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import bpy
 
-from .. import retarget
 from ..blender import batch, job
 from ..blender.job import JobOptions
 from ..motion.errors import MocapError, RigError
@@ -96,11 +95,7 @@ def matched(obj: bpy.types.Object, take: Take, options: JobOptions, *, keep: boo
 
 def measured(obj: bpy.types.Object, table: CorrectionTable, take: Take, options: JobOptions) -> CorrectionTable:
     """The table with residuals computed anew; :class:`MocapError` when it does not fit take or character."""
-    return _measured(table, fitting.fit(obj, take, table, options))
-
-
-def _measured(table: CorrectionTable, found: fitting.Fitting) -> CorrectionTable:
-    return retarget.measured(found.fitted(table), found.take.skeleton, found.skeleton, bodies=found.bodies)
+    return fitting.fit(obj, take, table, options).measured(table)
 
 
 def table_changed(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
@@ -113,7 +108,7 @@ def table_changed(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
     if reading is not None:
         with suppress(MocapError, IndexError):
             found = fitting.fit(obj, reading.takes[0], table, settings.job_options(scene.mocap))
-            table_sync.set_measures(obj, _measured(table, found))
+            table_sync.set_measures(obj, found.measured(table))
     preview.refresh(scene, obj, table, found)
 
 

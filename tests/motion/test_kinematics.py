@@ -85,3 +85,16 @@ def test_no_frames_and_no_joints():
     assert r.shape == (0, 2, 4) and p.shape == (0, 2, 3)
     r, p = kinematics.forward(np.zeros((3, 0, 4)), np.zeros((3, 0, 3)), np.zeros(0, dtype=int))
     assert r.shape == (3, 0, 4) and p.shape == (3, 0, 3)
+
+
+@given(poses())
+def test_a_few_poses_are_as_they_are_among_many(pose):
+    """A few are worked on depth by depth, many joint by joint: to the last bit the same, also where only some joints are wanted."""
+    parents, rotations, places = pose
+    many_r, many_p = np.repeat(rotations, kinematics.FEW, axis=0), np.repeat(places, kinematics.FEW, axis=0)
+    for joints in (None, [len(parents) - 1]):
+        r, large = (kinematics.global_rotations(local, parents, joints) for local in (rotations, many_r))
+        assert np.array_equal(r, large[:: kinematics.FEW], equal_nan=True)
+        assert np.isfinite(r[:, -1]).all()
+        p, large = (kinematics.global_positions(*local, parents, joints) for local in ((r, places), (large, many_p)))
+        assert np.array_equal(p, large[:: kinematics.FEW], equal_nan=True)

@@ -56,6 +56,24 @@ def test_inverse_undoes(q):
     assert np.allclose(quat.mul(quat.inv(q), q), quat.IDENTITY, atol=1e-15)
 
 
+def test_few_rotations_are_many_rotations():
+    """A handful takes another way than thousands; the sums are the same, to the last bit, in the layout that is promised."""
+    rng = np.random.default_rng(3)
+    a, b, v = quat.normalize(rng.normal(size=(200, 3, 4))), quat.normalize(rng.normal(size=(200, 3, 4))), rng.normal(size=(200, 3, 3))
+    for n in (1, 2, 5):
+        assert np.array_equal(quat.mul(a[:n], b[:n]), quat.mul(a, b)[:n])
+        assert np.array_equal(quat.mul(a[:n], b[0, 0]), quat.mul(a, b[0, 0])[:n])
+        assert np.array_equal(quat.rotate(a[:n], v[:n]), quat.rotate(a, v)[:n])
+        assert np.array_equal(quat.rotate(a[0, 0], v[:n]), quat.rotate(a[0, 0], v)[:n])
+        assert quat.mul(a[:n], b[:n]).flags.f_contiguous and quat.rotate(a[:n], v[:n]).flags.f_contiguous
+
+
+def test_cross_products_are_numpys():
+    rng = np.random.default_rng(4)
+    u, v = rng.normal(size=(5, 1, 3)), rng.normal(size=(2, 3))
+    assert np.allclose(quat.cross(u, v), np.cross(u, v), atol=1e-15)
+
+
 def test_shapes_broadcast():
     many = np.tile([S, 0, S, 0], (7, 3, 1))
     one = np.array([S, S, 0, 0])

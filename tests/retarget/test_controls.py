@@ -15,7 +15,7 @@ from mocap_addon.retarget.controls.limbs import Hinge, bends, heel_roll, solved_
 from mocap_addon.retarget.controls.rigid import STILL
 from mocap_addon.retarget.motion import PoseMotion
 from mocap_addon.rig.body import role_body
-from mocap_addon.rig.control_sets import Control, ControlSet
+from mocap_addon.rig.control_sets import Control, ControlSet, Limb
 from mocap_addon.rig.roles import RoleMap
 
 F = 7
@@ -182,6 +182,43 @@ def test_controls_of_joints_without_keys_get_none(rng):
     plan = Plan(ControlSet("made", (Control(0, 0, "hips", True), Control(2, 1, "leftUpperLeg"))), body, Bones(skeleton, np.ones(3, bool)))
     motion = PoseMotion("m", np.zeros(1), (0,), quat.identity((1, 1)), (), np.zeros((1, 0, 3)))
     assert to_controls(motion, plan).bones == (0,)
+
+
+@pytest.mark.parametrize("frames", [1, 9])
+def test_what_is_remembered_is_what_would_be_worked_out(rng, frames):
+    """A leg on inverse kinematics and an arm that follows by constraints; one joint after another turns or moves, and back again."""
+    names = ("hips", "thigh", "shin", "foot", "target", "heel", "pole", "arm", "mech", "fore", "prop")
+    parents = np.array([-1, 0, 1, 2, -1, 4, -1, 0, 7, 8, -1])
+    skeleton = Skeleton(names, parents, rng.normal(size=(11, 3)), q(Rotation.random(11, random_state=rng)))
+    links = {
+        8: (Link("rotation", ((10, 1.0),), 0.4), Link("location", ((5, 1.0),), 0.5)),
+        10: (Link("parents", ((3, 0.3), (7, 0.7))), Link("transforms", ((7, 1.0),), 0.5, local=True)),
+    }
+    roles = {"hips": (0,), "leftUpperLeg": (1,), "leftLowerLeg": (2,), "leftFoot": (3,), "leftUpperArm": (7,), "leftLowerArm": (9,)}
+    limb = Limb("left", "Leg", target=4, pole=6, heel=5)
+    controls = (Control(0, 0, "hips", True), Control(7, 7, "leftUpperArm"), Control(9, 9, "leftLowerArm"), Control(10, 7, "leftUpperArm"))
+
+    def plan() -> Plan:
+        bones = Bones(skeleton, np.array([j != 9 for j in range(11)]), links)
+        return Plan(ControlSet("made", controls), role_body(skeleton, RoleMap(roles)), bones, inverse=(limb,))
+
+    old = plan()
+    count = len(old.body.joints)
+    turns, places = q(Rotation.random(frames * count, random_state=rng)).reshape(frames, count, 4), rng.normal(size=(frames, 1, 3))
+    first = (turns, places)
+    for changed in (None, 0, 1, 4, 5, "place", "first", "all"):
+        turns, places = (turns.copy(), places.copy()) if changed != "first" else first
+        if isinstance(changed, int):
+            turns[:, changed] = q(Rotation.random(frames, random_state=rng))
+        elif changed == "place":
+            places = places + 0.1
+        elif changed == "all":
+            turns = quat.mul(turns, q(Rotation.random(1, random_state=rng)))
+        motion = PoseMotion("m", np.arange(frames) / 24.0, tuple(range(count)), turns, (0,), places)
+        found, meant = to_controls(motion, old), to_controls(motion, plan())
+        assert found.bones == meant.bones and found.moving == meant.moving and len(meant.bones) >= 5
+        assert np.array_equal(found.rotations, meant.rotations), changed
+        assert np.array_equal(found.locations, meant.locations), changed
 
 
 # --- limbs ------------------------------------------------------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ that the point goes where the body has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,9 @@ from ...rig.body import RoleBody
 from ...rig.control_sets import Control, ControlSet, Limb
 from ..motion import PoseMotion
 from .follow import Bones, Follower
-from .limbs import limb_motion
-from .rigid import Rigid
+from .limbs import Hinge, Pose, fixed, hinge_of, limb_joints, limb_motion
+from .memory import FEW, Memory, NoMemory
+from .rigid import Rigid, groups, stacked, unstacked
 
 Array = NDArray[np.float64]
 
@@ -54,6 +56,16 @@ class Plan:
     inverse: tuple[Limb, ...] = ()
     forward: tuple[Limb, ...] = ()
     whole: bool = False
+
+    @cached_property
+    def memory(self) -> Memory:
+        """Of the moments that were looked at last."""
+        return Memory()
+
+    @cached_property
+    def hinges(self) -> dict[Limb, Hinge]:
+        """How the limbs of :attr:`inverse` bend at rest."""
+        return {limb: hinge_of(limb, self.body, self.bones) for limb in self.inverse}
 
     @property
     def roles(self) -> dict[str, tuple[int, ...]]:
@@ -85,7 +97,7 @@ def to_controls(motion: PoseMotion, plan: Plan) -> PoseMotion:
     PoseMotion
         Of the rig (joints of ``plan.bones.skeleton``). Controls of joints that have no keys get none.
     """
-    body = body_motions(motion, plan.body)
+    count = len(motion.times)
     everything = range(len(plan.body.joints)) if plan.whole else ()
     keyed = {plan.body.joints[k] for k in (*motion.bones, *motion.moving, *everything)}
     turned = {plan.body.joints[k] for k in (*motion.bones, *everything)}
@@ -97,32 +109,34 @@ def to_controls(motion: PoseMotion, plan: Plan) -> PoseMotion:
         if any(plan.body.joints[plan.body.roles.joints[r][0]] in keyed for r in limb.roles if r in plan.body.roles.joints)
     ]
     active = [c for c in plan.controls.controls if c.joint in keyed and c.role not in held]
-    posed: dict[int, Callable[[Rigid], Rigid]] = {c.bone: _pose(c, body, plan, active, turns=c.turns and c.joint in turned) for c in active}
+    step = float(np.median(np.diff(motion.times))) if count > 1 else 1.0
+    memory = plan.memory if count <= FEW else NoMemory()
+    memory.begin((count, step, frozenset(keyed), frozenset(turned)))
+    body = memory.alike(body_motions(motion, plan.body))
+    posed = _poses(active, body, plan, turned, count, memory)
     moves = {c.bone for c in active if c.moves and (c.role != "root" or c.joint in moved)}
     turns = {c.bone for c in active if c.turns and c.joint in turned}
     known = {joint: body[joint] for joint in plan.body.joints}
-    step = float(np.median(np.diff(motion.times))) if len(motion.times) > 1 else 1.0
     for limb in limbs:
-        found = limb_motion(limb, body, plan.body, plan.bones, keyed, step)
+        find = partial(limb_motion, limb, plan.hinges[limb], body, plan.body, plan.bones, keyed, step)
+        found = memory.once(("limb", limb.side, limb.part), find, *(body[joint] for joint in limb_joints(limb, plan.body)))
         posed |= found.posed
         moves |= found.moves
         turns |= found.turns
         known |= found.solved
     known |= {twin: known[joint] for twin, joint in plan.controls.twins.items() if joint in known}
-    follower = Follower(plan.bones, known, posed)
+    follower = Follower(plan.bones, known, posed, memory)
     order = sorted(posed)
-    bases = {bone: follower.basis(bone) for bone in order}
-    count = len(motion.times)
     bones, moving = tuple(b for b in order if b in turns), tuple(b for b in order if b in moves)
     rotations = np.empty((count, len(bones), 4), order="F")
     locations = np.empty((count, len(moving), 3), order="F")
-    for k, bone in enumerate(bones):
-        rotations[:, k] = quat.continuous(np.broadcast_to(bases[bone].rotation, (count, 4)))
-    for k, bone in enumerate(moving):
-        locations[:, k] = bases[bone].translation
-    switched = [s for limb in limbs for s in limb.ik] + [
-        s for limb in plan.forward if any(r in _roles_of(active) for r in limb.roles) for s in limb.fk
-    ]
+    for bone, basis in follower.bases(order, count):
+        if bone in turns:
+            rotations[:, bones.index(bone)] = quat.continuous(basis.rotation)
+        if bone in moves:
+            locations[:, moving.index(bone)] = basis.translation
+    used = {control.role for control in active}
+    switched = [s for limb in limbs for s in limb.ik] + [s for limb in plan.forward if not used.isdisjoint(limb.roles) for s in limb.fk]
     return replace(
         motion,
         bones=bones,
@@ -177,36 +191,60 @@ def body_motions(motion: PoseMotion, body: RoleBody) -> dict[int, Rigid]:
     """Joint of the rig -> how the body's joint moves away from rest."""
     still = replace(motion, placement=None, turning=None, curves={}, scales={})
     take = still.to_take(body.skeleton)
-    rest = body.skeleton.rest_global_positions
-    return {joint: Rigid.about(take.global_rotations[:, k], rest[k], take.global_positions[:, k]) for k, joint in enumerate(body.joints)}
+    rest, rotations, positions = body.skeleton.rest_global_positions, take.global_rotations, take.global_positions
+    found: list[Rigid] = []
+    for some in groups(len(body.joints), take.frames):
+        found += unstacked(Rigid.about(rotations[:, some], rest[some], positions[:, some]))
+    return dict(zip(body.joints, found, strict=True))
 
 
-def _roles_of(controls: Sequence[Control]) -> set[str]:
-    return {control.role for control in controls}
+def _poses(
+    active: Sequence[Control], body: Mapping[int, Rigid], plan: Plan, turned: set[int], count: int, memory: Memory
+) -> dict[int, Pose]:
+    """How each control moves over ``count`` frames, given how it would at rest in itself."""
+    held = {control.bone: _held(control, plan, active) for control in active}
+    inputs = {control.bone: (body[control.joint], body[held[control.bone][0]]) for control in active}
+    out: dict[int, Pose] = {bone: memory.known(("pose", bone), *moving) for bone, moving in inputs.items()}
+    new = [control for control in active if out[control.bone] is None]
+    rests = plan.bones.skeleton.rest_global_rotations
+    for some in groups(len(new), count):
+        controls = new[some]
+        copied = np.array([control.copied for control in controls])
+        between = quat.mul(rests[[c.joint for c in controls]], quat.inv(rests[[c.bone for c in controls]]))
+        own = stacked([body[control.joint] for control in controls], count)
+        rotations = quat.mul(own.rotation, np.where(copied[:, None], between, quat.IDENTITY))
+        points = np.array([held[control.bone][1] for control in controls])
+        places = stacked([body[held[control.bone][0]] for control in controls], count).apply(points)
+        swings = quat.rotate(rotations, points[None])
+        for k, control in enumerate(controls):
+            rotation, swing = rotations[:, k], swings[:, k]
+            if not (control.turns and control.joint in turned):
+                pose = _unturned(points[k], places[:, k] if control.moves else None)
+            elif control.moves:
+                pose = fixed(Rigid(rotation, places[:, k] - swing))
+            else:
+                pose = _turning(rotation, points[k], swing)
+            out[control.bone] = memory.keep(("pose", control.bone), pose, *inputs[control.bone])
+    return out
 
 
-def _pose(control: Control, body: Mapping[int, Rigid], plan: Plan, active: Sequence[Control], *, turns: bool) -> Callable[[Rigid], Rigid]:
-    """How a control moves, given how it would at rest in itself."""
-    own = body[control.joint]
-    turned = quat.mul(own.rotation, plan.bones.between(control.joint, control.bone)) if control.copied else own.rotation
-    head = plan.bones.head(control.bone)
-    point, place = None, None
-    if control.moves:
-        point, place = head, own.apply(head)
-        if control.carries == "joint":
-            point = plan.body.skeleton.rest_global_positions[plan.body.joints.index(control.joint)]
-            place = own.apply(point)
-        elif control.carries == "below" and (below := _below(control, plan, active)) is not None:
-            point = plan.bones.head(below.bone)
-            place = body[below.joint].apply(point)
+def _held(control: Control, plan: Plan, active: Sequence[Control]) -> tuple[int, Array]:
+    """The point (at rest) that a control is held by, and the body's joint that it goes with."""
+    if control.moves and control.carries == "joint":
+        return control.joint, plan.body.skeleton.rest_global_positions[plan.body.joints.index(control.joint)]
+    if control.moves and control.carries == "below" and (below := _below(control, plan, active)) is not None:
+        return below.joint, plan.bones.head(below.bone)
+    return control.joint, plan.bones.head(control.bone)
 
-    def pose(carried: Rigid) -> Rigid:
-        rotation = turned if turns else carried.rotation
-        if point is None or place is None:
-            return Rigid.about(rotation, head, carried.apply(head))
-        return Rigid.about(rotation, point, place)
 
-    return pose
+def _unturned(point: Array, places: Array | None) -> Pose:
+    """Turned by what carries it; ``point`` at ``places``, or carried as well."""
+    return lambda carried: Rigid.about(carried.rotation, point, carried.apply(point) if places is None else places)
+
+
+def _turning(rotation: Array, head: Array, swing: Array) -> Pose:
+    """Turned by ``rotation``, which takes ``head`` to ``swing``; where its head is carried."""
+    return lambda carried: Rigid(rotation, carried.apply(head) - swing)
 
 
 def _below(control: Control, plan: Plan, active: Sequence[Control]) -> Control | None:

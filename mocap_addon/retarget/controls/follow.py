@@ -8,7 +8,7 @@ Blender itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from ...motion import quat
 from ...motion.skeleton import Skeleton
-from .rigid import STILL, Rigid, at_rest, blend
+from .memory import Memory, NoMemory
+from .rigid import STILL, Rigid, at_rest, blend, groups, stacked, unstacked
 
 Array = NDArray[np.float64]
 
@@ -50,10 +51,20 @@ class Bones:
     skeleton: Skeleton
     inherits_rotation: NDArray[np.bool_]
     links: Mapping[int, tuple[Link, ...]] = field(default_factory=dict[int, "tuple[Link, ...]"])
+    _rests: dict[int, Rigid] = field(default_factory=dict[int, Rigid], init=False, repr=False)
+    _across: dict[tuple[int, int], Rigid] = field(default_factory=dict[tuple[int, int], Rigid], init=False, repr=False)
 
     def rest(self, joint: int) -> Rigid:
         """The rest pose of a joint."""
-        return at_rest(self.skeleton.rest_global_rotations[joint], self.skeleton.rest_global_positions[joint])
+        if joint not in self._rests:
+            self._rests[joint] = at_rest(self.skeleton.rest_global_rotations[joint], self.skeleton.rest_global_positions[joint])
+        return self._rests[joint]
+
+    def across(self, target: int, joint: int) -> Rigid:
+        """What makes ``joint`` stand in its armature as ``target`` does at rest: ``W0_target W0_joint^-1``."""
+        if (target, joint) not in self._across:
+            self._across[target, joint] = self.rest(target) @ self.rest(joint).inverse
+        return self._across[target, joint]
 
     def above(self, joints: Iterable[int]) -> set[int]:
         """The joints and all that stand above them."""
@@ -78,11 +89,19 @@ class Follower:
         Motions that are given; what a bone hangs on does not matter then.
     posed : mapping from joint to callable
         For bones that are posed: how they move, given how they would at rest in themselves.
+    memory : Memory, optional
+        Of the times before, with the same bones and the same of them known and posed.
     """
 
-    def __init__(self, bones: Bones, known: Mapping[int, Rigid], posed: Mapping[int, Callable[[Rigid], Rigid]]) -> None:
+    def __init__(
+        self,
+        bones: Bones,
+        known: Mapping[int, Rigid],
+        posed: Mapping[int, Callable[[Rigid], Rigid]],
+        memory: Memory | None = None,
+    ) -> None:
         self.bones = bones
-        self._known, self._posed = known, posed
+        self._known, self._posed, self._memory = known, posed, memory or NoMemory()
         self._found: dict[int, Rigid] = {}
         self._above: dict[int, Rigid] = {}
         self._asked: set[int] = set()
@@ -93,7 +112,8 @@ class Follower:
         """How a joint moves: as it is known, else as it is posed, else at rest in itself, with what carries it."""
         if joint in self._posed:
             if joint not in self._found:
-                self._found[joint] = self._posed[joint](self.carried(joint))
+                pose, carried = self._posed[joint], self.carried(joint)
+                self._found[joint] = self._memory.once(("posed", joint), lambda: pose(carried), pose, carried)
             return self._found[joint]
         if joint in self._known:
             return self._known[joint]
@@ -102,8 +122,25 @@ class Follower:
 
     def basis(self, joint: int) -> Rigid:
         """What the joint itself has to store: ``W0^-1 P^-1 X W0``."""
-        rest = self.bones.rest(joint)
-        return rest.inverse @ self.carried(joint).inverse @ self.motion(joint) @ rest
+        return _basis(self.bones.rest(joint), self.carried(joint), self.motion(joint))
+
+    def bases(self, joints: Sequence[int], frames: int) -> Iterator[tuple[int, Rigid]]:
+        """:meth:`basis` of many joints over ``frames`` frames, in any order."""
+        new: list[int] = []
+        for joint in joints:
+            known = self._memory.known(("basis", joint), self.carried(joint), self.motion(joint))
+            if known is None:
+                new.append(joint)
+            else:
+                yield joint, known
+        skeleton = self.bones.skeleton
+        for some in groups(len(new), frames):
+            at = new[some]
+            rest = at_rest(skeleton.rest_global_rotations[at], skeleton.rest_global_positions[at])
+            carried, motions = [self.carried(joint) for joint in at], [self.motion(joint) for joint in at]
+            own = unstacked(_basis(rest, stacked(carried, frames), stacked(motions, frames)))
+            for joint, basis, *inputs in zip(at, own, carried, motions, strict=True):
+                yield joint, self._memory.keep(("basis", joint), basis, *inputs)
 
     def carried(self, joint: int) -> Rigid:
         """How a joint moves when it is at rest in itself: with its parent and its constraints."""
@@ -111,43 +148,48 @@ class Follower:
             if joint in self._asked:
                 return STILL  # a ring of constraints, which Blender does not solve either
             self._asked.add(joint)
-            motion = self._parent(joint)
-            before = motion
-            for link in self.bones.links.get(joint, ()):
-                rest = self.bones.rest(joint)
-                motion = blend(motion, self._linked(joint, link, motion, before), link.influence, rest)
+            above, links = int(self.bones.skeleton.parents[joint]), self.bones.links.get(joint, ())
+            inputs = [STILL if above < 0 else self.motion(above)]
+            inputs += [motion for link in links for target, _ in link.targets for motion in self._asked_of(target, link)]
+            self._above[joint] = self._memory.once(("carried", joint), lambda: self._led(joint, inputs[0], links), *inputs)
             self._asked.discard(joint)
-            self._above[joint] = motion
         return self._above[joint]
 
-    def _parent(self, joint: int) -> Rigid:
-        p = int(self.bones.skeleton.parents[joint])
-        if p < 0:
-            return STILL
-        motion = self.motion(p)
-        if self.bones.inherits_rotation[joint]:
-            return motion
-        head = self.bones.head(joint)
-        return Rigid(quat.identity(len(motion.rotation)), motion.apply(head) - head)
+    def _asked_of(self, target: int, link: Link) -> list[Rigid]:
+        """What a link has to know of one of its targets."""
+        return [self.carried(target), self.motion(target)] if link.local else [self.motion(target)]
+
+    def _led(self, joint: int, parent: Rigid, links: Sequence[Link]) -> Rigid:
+        """How a joint moves with its parent, which moves as ``parent``, and with its constraints."""
+        motion = parent
+        if not self.bones.inherits_rotation[joint] and parent is not STILL:
+            head = self.bones.head(joint)
+            motion = Rigid(quat.identity(len(parent.rotation)), parent.apply(head) - head)
+        before = motion
+        for link in links:
+            motion = blend(motion, self._linked(joint, link, motion, before), link.influence, self.bones.rest(joint))
+        return motion
 
     def _linked(self, joint: int, link: Link, motion: Rigid, before: Rigid) -> Rigid:
         """The motion that a constraint alone gives; ``before`` is what the parent gives."""
         if link.kind == "parents":
             return _weighted([(self.motion(t), w) for t, w in link.targets], self.bones.head(joint)) @ motion
         target = link.targets[0][0]
-        rest, rest_t = self.bones.rest(joint), self.bones.rest(target)
         if link.local:
-            own = self.basis(target)
+            own, rest = self.basis(target), self.bones.rest(joint)
             if link.kind == "rotation":
                 own = Rigid(own.rotation, np.zeros_like(own.translation))
             return before @ rest @ own @ rest.inverse
-        pose = self.motion(target) @ rest_t
+        followed, head = self.motion(target), self.bones.head(joint)
         if link.kind == "transforms":
-            return pose @ rest.inverse
-        place = motion.apply(self.bones.head(joint))
+            return followed @ self.bones.across(target, joint)
         if link.kind == "location":
-            return Rigid.about(motion.rotation, self.bones.head(joint), pose.translation)
-        return Rigid.about(quat.mul(pose.rotation, quat.inv(rest.rotation)), self.bones.head(joint), place)
+            return Rigid.about(motion.rotation, head, followed.apply(self.bones.head(target)))
+        return Rigid.about(quat.mul(followed.rotation, self.bones.across(target, joint).rotation), head, motion.apply(head))
+
+
+def _basis(rest: Rigid, carried: Rigid, motion: Rigid) -> Rigid:
+    return rest.inverse @ carried.inverse @ motion @ rest
 
 
 def _weighted(parts: Sequence[tuple[Rigid, float]], head: Array) -> Rigid:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,12 +68,16 @@ class LimbMotion:
     solved: Mapping[int, Rigid]
 
 
-def limb_motion(limb: Limb, body: Mapping[int, Rigid], whole: RoleBody, bones: Bones, keyed: set[int], step: float) -> LimbMotion:
+def limb_motion(
+    limb: Limb, hinge: Hinge, body: Mapping[int, Rigid], whole: RoleBody, bones: Bones, keyed: set[int], step: float
+) -> LimbMotion:
     """The motion of a limb's controls.
 
     Parameters
     ----------
     limb : Limb
+    hinge : Hinge
+        How it bends at rest (:func:`hinge_of`).
     body : mapping from joint to Rigid
         How the body's joints move.
     whole : RoleBody
@@ -82,9 +87,8 @@ def limb_motion(limb: Limb, body: Mapping[int, Rigid], whole: RoleBody, bones: B
     step : float
         Seconds between two frames.
     """
-    joints = [whole.joints[whole.roles.joints[role][0]] if role in whole.roles.joints else None for role in limb.roles]
-    upper, lower, tip = (j for j in joints[:3] if j is not None)
-    toe = joints[3] if len(joints) > 3 else None
+    upper, lower, tip, *beyond = limb_joints(limb, whole)
+    toe = beyond[0] if beyond else None
     posed: dict[int, Pose] = {}
     turns = {limb.target}
     motion = body[tip]
@@ -97,24 +101,34 @@ def limb_motion(limb: Limb, body: Mapping[int, Rigid], whole: RoleBody, bones: B
             roll, motion = heel_roll(body[tip], body[toe], ball, axis)
             posed[limb.heel] = _rolled(roll, bones, limb.heel)
             turns.add(limb.heel)
-    hip, knee, ankle = (whole.skeleton.rest_global_positions[whole.joints.index(j)] for j in (upper, lower, tip))
+    ends = body[lower].apply(hinge.tip)
     if limb.tip is not None:
-        ankle = bones.skeleton.rest_global_ends[limb.tip]
-        motion = Rigid.about(motion.rotation, bones.head(limb.target), body[lower].apply(ankle))
+        motion = Rigid.about(motion.rotation, bones.head(limb.target), ends)
     if limb.copied:
         motion = Rigid.about(
             quat.mul(motion.rotation, bones.between(tip, limb.target)), bones.head(limb.target), motion.apply(bones.head(limb.target))
         )
-    posed[limb.target] = _fixed(motion)
-    hinge = Hinge.of(
-        hip, knee, ankle, None if limb.pole is None else bones.head(limb.pole), _reference(limb, bones), both=limb.part == "Leg"
-    )
-    bend = bends(body[upper], body[lower], body[lower].apply(ankle), hinge, step)
+    posed[limb.target] = fixed(motion)
+    bend = bends(body[upper], body[lower], ends, hinge, step)
     if limb.pole is not None:
         posed[limb.pole] = _placed(bones.head(limb.pole), bend.pole(hinge))
     moves = {limb.target} | (set[int]() if limb.pole is None else {limb.pole})
     solved = dict(zip((upper, lower), solved_motions(bend, hinge), strict=True))
     return LimbMotion(posed, frozenset(turns), frozenset(moves), solved)
+
+
+def hinge_of(limb: Limb, whole: RoleBody, bones: Bones) -> Hinge:
+    """How a limb bends at rest."""
+    upper, lower, tip = (whole.skeleton.rest_global_positions[whole.joints.index(j)] for j in limb_joints(limb, whole)[:3])
+    if limb.tip is not None:
+        tip = bones.skeleton.rest_global_ends[limb.tip]
+    pole = None if limb.pole is None else bones.head(limb.pole)
+    return Hinge.of(upper, lower, tip, pole, _reference(limb, bones), both=limb.part == "Leg")
+
+
+def limb_joints(limb: Limb, whole: RoleBody) -> list[int]:
+    """The joints of the limb's roles: three and, where the body has it, what is beyond."""
+    return [whole.joints[whole.roles.joints[role][0]] for role in limb.roles if role in whole.roles.joints]
 
 
 def heel_roll(foot: Rigid, toes: Rigid, ball: Array, axis: Array) -> tuple[Array, Rigid]:
@@ -161,6 +175,17 @@ class Hinge:
     offset: float
     distance: float
     both: bool = True
+
+    @cached_property
+    def frames(self) -> Array:
+        """(2, 4): upper and lower bone at rest: X along the bone, Z across the plane in which the limb bends."""
+        across = quat.cross(_unit(self.tip - self.upper), self.forward)
+        return _frames(np.stack([self.lower - self.upper, self.tip - self.lower]), across)
+
+    @cached_property
+    def lengths(self) -> tuple[float, float]:
+        """Of both bones, metres."""
+        return float(np.linalg.norm(self.lower - self.upper)), float(np.linalg.norm(self.tip - self.lower))
 
     @classmethod
     def of(cls, upper: Array, lower: Array, tip: Array, pole: Array | None, reference: Array | None, *, both: bool = True) -> Hinge:
@@ -244,23 +269,21 @@ def _through_straight(bend: Array, miss: Array, step: float) -> Array:
 def solved_motions(bend: Bends, hinge: Hinge) -> tuple[Rigid, Rigid]:
     """How the solver makes the limb's two bones move: it bends them in one plane, as they are bent at rest, and never turns one about its
     length. The knee lies where both lengths meet (law of cosines)."""
-    a, b = (float(np.linalg.norm(v)) for v in (hinge.lower - hinge.upper, hinge.tip - hinge.lower))
+    a, b = hinge.lengths
     reach = np.linalg.norm(bend.end - bend.start, axis=-1)
     along = np.clip((a * a - b * b + reach * reach) / np.maximum(2.0 * reach, 1e-9), -a, a)
     out = np.sqrt(np.maximum(a * a - along * along, 0.0))
     knee = bend.start + bend.axis * along[:, None] + bend.forward * out[:, None]
-    across = np.cross(bend.axis, bend.forward)
-    across_rest = np.cross(_unit(hinge.tip - hinge.upper), hinge.forward)
-    upper = _frame(knee - bend.start, across), _frame(hinge.lower - hinge.upper, across_rest)
-    lower = _frame(bend.end - knee, across), _frame(hinge.tip - hinge.lower, across_rest)
-    turns = [quat.mul(now, quat.inv(rest)) for now, rest in (upper, lower)]
-    return Rigid.about(turns[0], hinge.upper, bend.start), Rigid.about(turns[1], hinge.lower, knee)
+    now = _frames(np.stack([knee - bend.start, bend.end - knee], axis=1), quat.cross(bend.axis, bend.forward)[:, None])
+    turns = quat.mul(now, quat.inv(hinge.frames))
+    return Rigid.about(turns[:, 0], hinge.upper, bend.start), Rigid.about(turns[:, 1], hinge.lower, knee)
 
 
-def _frame(along: Array, across: Array) -> Array:
-    """(..., 4): the rotation that takes X along a bone and Z to the hinge, which is square to it."""
+def _frames(along: Array, across: Array) -> Array:
+    """(..., 4): the rotations that take X along a bone and Z to the hinge, which is square to it."""
     x = _unit(along)
-    return quat.from_matrix(np.stack([x, np.cross(across, x), np.broadcast_to(across, x.shape)], axis=-1))
+    across = np.broadcast_to(across, x.shape)
+    return quat.from_matrix(np.stack([x, quat.cross(across, x), across], axis=-1))
 
 
 def _reference(limb: Limb, bones: Bones) -> Array | None:
@@ -271,7 +294,8 @@ def _reference(limb: Limb, bones: Bones) -> Array | None:
     return quat.rotate(bones.skeleton.rest_global_rotations[limb.first], direction)
 
 
-def _fixed(motion: Rigid) -> Pose:
+def fixed(motion: Rigid) -> Pose:
+    """Moved so, whatever carries it."""
     return lambda _carried: motion
 
 
@@ -291,12 +315,12 @@ def _rolled(roll: Array, bones: Bones, heel: int) -> Pose:
 
 def _bend(u: Array, v: Array) -> Array:
     """Angle between vectors ``(..., 3)``, radians."""
-    return np.arctan2(np.linalg.norm(np.cross(u, v), axis=-1), np.einsum("...i,...i->...", u, v))
+    return np.arctan2(np.linalg.norm(quat.cross(u, v), axis=-1), np.einsum("...i,...i->...", u, v))
 
 
 def _angle(u: Array, v: Array, axis: Array) -> Array:
     """Signed angle from ``u`` to ``v`` about unit ``axis``, all ``(..., 3)``; both across it."""
-    return np.arctan2(np.einsum("...i,...i->...", np.cross(u, v), axis), np.einsum("...i,...i->...", u, v))
+    return np.arctan2(np.einsum("...i,...i->...", quat.cross(u, v), axis), np.einsum("...i,...i->...", u, v))
 
 
 def _across(v: Array, axis: Array) -> Array:

@@ -8,6 +8,7 @@ its parent (or whatever it hangs on) gives it, what the bone itself stores is ``
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +44,29 @@ class Rigid:
         """The way back."""
         undo = quat.inv(self.rotation)
         return Rigid(undo, -quat.rotate(undo, self.translation))
+
+
+GROUP = 4096
+"""Frames times motions that are worked on together: fewer calls for a moment, temporaries that stay in the cache for a long take."""
+
+
+def groups(count: int, frames: int) -> Iterator[slice]:
+    """``count`` motions of ``frames`` frames each, in parts of :data:`GROUP`."""
+    step = max(1, GROUP // max(frames, 1))
+    return (slice(start, min(start + step, count)) for start in range(0, count, step))
+
+
+def stacked(motions: Sequence[Rigid], frames: int) -> Rigid:
+    """N motions as one of ``(F, N, 4)`` and ``(F, N, 3)``."""
+    rotation, translation = np.empty((frames, len(motions), 4), order="F"), np.empty((frames, len(motions), 3), order="F")
+    for k, motion in enumerate(motions):
+        rotation[:, k], translation[:, k] = motion.rotation, motion.translation
+    return Rigid(rotation, translation)
+
+
+def unstacked(motions: Rigid) -> list[Rigid]:
+    """The reverse of :func:`stacked`; views."""
+    return [Rigid(motions.rotation[:, k], motions.translation[:, k]) for k in range(motions.rotation.shape[1])]
 
 
 STILL = Rigid(quat.identity(1), np.zeros((1, 3)))
