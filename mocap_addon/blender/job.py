@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from typing import cast
 
 import bpy
 
@@ -317,10 +318,16 @@ def _table(
         table = control_rig.fitted(table, puppet)
         roles = (source_roles, puppet.roles)
         bodies = bodies_of(table, take.skeleton, skeleton, reference=reference, target_axes=axes, roles=roles)
-        return retarget.measured(table, take.skeleton, skeleton, bodies=bodies), bodies
+        if not (_measured and _measured[0] is table and _measured[1] is bodies):
+            _measured[:] = [table, bodies, retarget.measured(table, take.skeleton, skeleton, bodies=bodies)]
+        return cast("CorrectionTable", _measured[2]), bodies
     rig.require_humanoid(source_roles, take.skeleton)
     rig.require_humanoid(puppet.roles, skeleton)
     return table_and_bodies(take.skeleton, source_roles, skeleton, puppet.roles, reference=reference, target_axes=axes)
+
+
+_measured: list[object] = []
+"""The table last given, the bodies it was measured on, and what came of it: many takes onto one character by one table."""
 
 
 def _rate(options: JobOptions, take: Take, scene: bpy.types.Scene) -> Fraction | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,14 +120,32 @@ class _Words:
         return value
 
 
+_REMEMBERED = 8
+_LONGEST_REMEMBERED = 1 << 18
+_parsed_before: OrderedDict[str, Header] = OrderedDict()
+
+
 def parse_hierarchy(text: str, path: Path) -> Header:
     """HIERARCHY of a BVH file (everything before the MOTION line).
+
+    The last ones are remembered: the takes of one performer begin with the same text. Their headers share joints, which nobody changes.
 
     Raises
     ------
     FileError
         With the line, where the text cannot be a hierarchy.
     """
+    found = _parsed_before.get(text)
+    if found is None:
+        found = _parsed(text, path)
+        if len(text) <= _LONGEST_REMEMBERED:
+            _parsed_before[text] = found
+            while len(_parsed_before) > _REMEMBERED:
+                _parsed_before.popitem(last=False)
+    return Header(found.joints, found.columns, list(found.notes))
+
+
+def _parsed(text: str, path: Path) -> Header:
     words = _Words(text, path)
     notes: list[str] = []
     if words.peek().lower() == "hierarchy":

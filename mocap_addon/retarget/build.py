@@ -165,10 +165,33 @@ def bodies_of(
 
     ``roles`` (source's, target's), as the matcher gave them, add what the table does not carry but shows how a body is built: fingers that
     only one side has say where its hand points, toes where its feet point and how low they stand, neck and head where its spine ends.
-    Without them they are matched here.
+    Without them they are matched here. The last bodies are remembered: corrections do not change them.
     """
+    if reference is None and roles is not None:
+        axes = b"" if target_axes is None else target_axes.tobytes()
+        rows = tuple((row.role, row.target, row.source, row.rule) for row in table.rows)
+        key = (source.content, target.content, rows, id(roles[0]), id(roles[1]), axes)
+        if key not in _bodies_before:
+            while len(_bodies_before) >= _REMEMBERED:
+                _bodies_before.pop(next(iter(_bodies_before)))
+            _bodies_before[key] = (_bodies(table, source, target, None, target_axes, roles), *roles)  # kept, so that their ids stay theirs
+        return _bodies_before[key][0]
+    return _bodies(table, source, target, reference, target_axes, roles or (match(source), match(target)))
+
+
+_bodies_before: dict[tuple[object, ...], tuple[Bodies, RoleMap, RoleMap]] = {}
+
+
+def _bodies(
+    table: CorrectionTable,
+    source: Skeleton,
+    target: Skeleton,
+    reference: Pose | None,
+    target_axes: Array | None,
+    roles: tuple[RoleMap, RoleMap],
+) -> Bodies:
     source_roles, target_roles = roles_of(table, source, target)
-    found_s, found_t = roles or (match(source), match(target))
+    found_s, found_t = roles
     source_roles, target_roles = {**_shape(found_s), **source_roles}, {**_shape(found_t), **target_roles}
     pose = rest_pose(source, source_roles) if reference is None else replace(reference, roles=source_roles)
     return Bodies.of(pose, rest_pose(target, target_roles), target_axes)

@@ -56,12 +56,15 @@ def dumps(table: CorrectionTable) -> str:
         When a number of the table is not finite where a value is needed, or ``extra`` holds what TOML cannot.
     """
     if not (_written and _written[0] is table):
-        _written[:] = [table, _dumped(table)]
-    return cast("str", _written[1])
+        shape = repr(table)  # not by equality: what was not measured is not a number, which equals nothing
+        if not (_written and _written[1] == shape):
+            _written[:] = [table, shape, _dumped(table)]
+        _written[0] = table
+    return cast("str", _written[2])
 
 
 _written: list[object] = []
-"""The table last written and its text: takes of one suit onto one character share a table, and every action keeps its text."""
+"""The table last written, what it is like, and its text: takes of one suit onto one character share it, and every action keeps it."""
 
 
 def _dumped(table: CorrectionTable) -> str:

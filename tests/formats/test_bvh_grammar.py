@@ -391,3 +391,14 @@ def test_overrides(tmp_path):
 def test_overrides_that_make_no_sense(bad):
     with pytest.raises(MocapError):
         ReadOptions(**bad)
+
+
+def test_files_of_one_hierarchy_keep_what_is_theirs(tmp_path):
+    """The second file begins with the same text, at another rate and with another number of rows than it says."""
+    (first,) = read_text(tmp_path, ARM_FILE)
+    (other,) = read_text(tmp_path, ARM_FILE.replace("Frames: 3", "Frames: 9").replace("Frame Time: 0.05", "Frame Time: 0.1"))
+    (again,) = read_text(tmp_path, ARM_FILE)
+    assert (first.rate, other.rate, again.rate) == (Fraction(20), Fraction(10), Fraction(20))
+    assert first.notes == again.notes and [note for note in other.notes if note not in first.notes] == [
+        'The file says "Frames: 9" and holds 3 rows; the rows count.'
+    ]
