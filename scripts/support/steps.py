@@ -33,7 +33,7 @@ class Step(NamedTuple):
     environment: Dict[str, str] = {}
     may_select_none: bool = False
     parts: Sequence[Sequence[str]] = ()
-    """Arguments of several runs of the command that together are this step (Blender falls over after hundreds of files in one process)."""
+    """Arguments of several runs of the command that together are this step (a process that dies takes few tests along)."""
 
 
 class Result(NamedTuple):

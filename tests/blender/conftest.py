@@ -10,6 +10,9 @@ bpy = pytest.importorskip("bpy", reason="this Python has no bpy; these tests run
 
 @pytest.fixture(autouse=True)
 def empty_file():
-    """Every test starts from an empty factory file."""
+    """Every test starts from an empty factory file; tests call Blender's glTF importer themselves, too."""
+    from mocap_addon.blender import compat
+
     bpy.ops.wm.read_factory_settings(use_empty=True)
+    compat.settle_context()
     yield

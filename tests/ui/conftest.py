@@ -25,8 +25,11 @@ def registered():
 
 @pytest.fixture(autouse=True)
 def empty_file(registered):
-    """Every test starts from an empty factory file."""
+    """Every test starts from an empty factory file; tests call Blender's glTF importer themselves, too."""
+    from mocap_addon.blender import compat
+
     bpy.ops.wm.read_factory_settings(use_empty=True)
+    compat.settle_context()
     yield
 
 
