@@ -20,6 +20,7 @@ from .job import Job
 from .paths import Path
 from .settings import FeetSettings
 from .spaces import Spaces, spaces_of
+from .stretches import Stretches, fade
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -73,7 +74,7 @@ def _ride(job: Job, path: Path) -> tuple[Array, Array]:
     dt = signals.spacing(times)
     own = job.found.floor
     floor = np.full(len(times), own) if own is not None else signals.smooth_held(path.floor.min(axis=1), signals.bell(0.5, dt))
-    trend = pelvis.trend(path.rise, path.held, times, settings.pelvis_window)
+    trend = pelvis.trend(path.rise, path.inside, settings.pelvis_window)
     points = job.legs.hip.mean(axis=1)
     points[:, 2] = floor + trend
     steepest = float(np.cos(np.radians(settings.slope_limit)))
@@ -96,7 +97,7 @@ def _locks(job: Job, path: Path, lock: Array | None, gates: Array, at_steps: Cal
     if settings.hold_contacts:
         for side in range(2):
             held = job.found.flat[:, side]
-            curve[:, side] = signals.fade(held[:, None].astype(np.float64), held, times, settings.ease_out, 0.0)[:, 0]
+            curve[:, side] = fade(held[:, None].astype(np.float64), Stretches.of(held, times), settings.ease_out, 0.0)[:, 0]
         if lock is not None:
             curve = np.where(np.isnan(lock), curve, np.clip(lock, 0.0, 1.0))
     curves = at_steps(curve)
@@ -184,4 +185,4 @@ def _baked(
     normal = quat.rotate(tilt, np.array([0.0, 0.0, 1.0]))
     baked = bake.bake(job.take, job.feet, legs, shift, ankle, foot, toe, normal, gate, settings)
     held = weights > 0.99
-    return baked, shift, Path(ankle, foot, toe, path.rise, path.floor, held, np.where(held, path.owner, -1), normal, weights)
+    return baked, shift, Path(ankle, foot, toe, path.rise, path.floor, held, np.where(held, path.owner, -1), normal, weights, path.inside)

@@ -67,5 +67,5 @@ def lift(need: Array, held: Flags, times: Array) -> Array:
         out[k:] = np.maximum(out[k:], later)
         sooner = need[k:] * (1.0 - signals.ease((times[k:] - times[:-k]) / left[k:]))
         out[:-k] = np.maximum(out[:-k], sooner)
-    smooth = signals.smooth_held(out, signals.bell(few * dt, dt))
+    smooth = signals.smooth_held(out, signals.bell((few + 1) * dt, dt))
     return np.where(held, 0.0, smooth * signals.ease(np.minimum(left, right) / (2.0 * dt)))

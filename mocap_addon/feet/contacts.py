@@ -11,12 +11,12 @@ higher than the floor while it is still: floors of recordings slope a little.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import signals
+from . import edges, signals
 from .result import BALL, HEEL, TOE, Gates
 from .settings import FeetSettings
 
@@ -51,12 +51,34 @@ class Contacts:
         With heel and ball.
     floor : float or None
         Height of the take's own floor, metres; None where it has no single one.
+    has_toe : pair of bool
+        Whether the feet bend at the ball; then their tips alone hold nothing.
+    early, late : (F, 2, 3) arrays or None
+        Seconds by which each part's contact begins before its first frame and goes on after its last; None: not at all.
     """
 
     parts: Flags
     held: Flags
     flat: Flags
     floor: float | None
+    has_toe: tuple[bool, bool] = (True, True)
+    early: Array | None = None
+    late: Array | None = None
+
+    def edges(self, side: int, flat: bool = False) -> tuple[Array | None, Array | None]:
+        """``early`` and ``late`` (F,) of where a foot is held, from the first to the last of its parts; or flat, with heel and ball."""
+        if self.early is None or self.late is None:
+            return None, None
+        parts = self.parts[:, side, : 2 if flat or self.has_toe[side] else 3]
+        edge = np.diff(parts.astype(np.int8), axis=0, prepend=0, append=0)
+        out: list[Array] = []
+        for begins, known in ((edge[:-1] == 1, self.early), (edge[1:] == -1, self.late)):
+            known = known[:, side, : parts.shape[1]]
+            if flat:
+                out.append(np.where(begins, known, np.inf).min(axis=1))
+            else:
+                out.append(np.where(begins, known, 0.0).max(axis=1))
+        return out[0], out[1]
 
 
 def speeds(points: Array, times: Array, settings: FeetSettings, carried: Array | None = None) -> Array:
@@ -154,7 +176,8 @@ def detect(
     if level is None:
         _drop_raised(parts, soles, settings.enter_height * scale)
     _trim(parts, v, stay_speed, signals.half_width(LANDING, dt))
-    return summed(parts, has_toe, floor)
+    parts, early, late = edges.follow(soles, times, parts, carried)
+    return replace(summed(parts, has_toe, floor), early=early, late=late)
 
 
 def _trim(parts: Flags, v: Array, fastest: Array, most: int) -> None:
@@ -190,7 +213,7 @@ def summed(parts: Flags, has_toe: tuple[bool, bool], floor: float | None) -> Con
     for side in range(2):
         if not has_toe[side]:
             held[:, side] |= parts[:, side, TOE]
-    return Contacts(parts, held, parts[:, :, HEEL] & parts[:, :, BALL], floor)
+    return Contacts(parts, held, parts[:, :, HEEL] & parts[:, :, BALL], floor, has_toe)
 
 
 def _over_floor(z: Array, slow: Flags, floor: float) -> Array:
@@ -248,4 +271,9 @@ def obey(found: Contacts, gates: Gates, times: Array, soles: Array, has_toe: tup
         bare = on & ~parts[:, side, :2].any(axis=1)
         parts[bare, side, BALL] = True
         parts[bare & (soles[:, side, HEEL, 2] < soles[:, side, BALL, 2] + RAISED), side, HEEL] = True
-    return summed(parts, has_toe, found.floor)
+    out = summed(parts, has_toe, found.floor)
+    if found.early is None or found.late is None:
+        return out
+    then, now = (np.diff(p.astype(np.int8), axis=0, prepend=0, append=0) for p in (found.parts, parts))
+    same = then == now  # where a person moved an edge it lies on the frame
+    return replace(out, early=np.where(same[:-1], found.early, 0.0), late=np.where(same[1:], found.late, 0.0))

@@ -29,6 +29,7 @@ from .pose import Legs
 from .result import BALL
 from .settings import FeetSettings
 from .spaces import spaces_of
+from .stretches import Stretches, between, fade
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -44,6 +45,8 @@ SWAY = 4.0
 """Hz: what is faster is no pitch but noise."""
 SETTLING = 0.06
 """Seconds next to rolling in which pitch is left alone; as long again until all of it is taken away."""
+LEAN = 0.08
+"""Metres of height over a slope up to which a foot keeps it along the normal."""
 AHEAD, BEHIND = 0.24, 0.15
 """Parts of a swing that a foot is ahead of its source on a step down, or behind it on a step up, at most."""
 UP_PART = 0.95
@@ -70,6 +73,8 @@ class Path:
         Of what is stood on (up where there is nothing).
     weight : (F, 2) array
         1 in contact, eased around.
+    inside : pair of Stretches
+        When each foot stands, begun and ended between frames.
     """
 
     ankle: Array
@@ -81,6 +86,7 @@ class Path:
     owner: Indices
     normal: Array
     weight: Array
+    inside: tuple[Stretches, Stretches]
 
 
 def find_path(
@@ -93,6 +99,7 @@ def find_path(
     held, owner = np.zeros((f, 2), dtype=bool), np.full((f, 2), -1, dtype=np.int64)
     normal = np.zeros((f, 2, 3))
     normal[..., 2] = 1.0
+    inside = [Stretches.of(held[:, side], legs.times) for side in range(2)]
     for side in range(2):
         mine = np.flatnonzero(prints.side == side)
         if len(mine):
@@ -100,7 +107,8 @@ def find_path(
             ankle[:, side], foot[:, side], toe[:, side] = one.ankle, one.foot, one.toe
             rise[:, side], floor[:, side], weight[:, side] = one.rise, one.floor, one.weight
             held[:, side], owner[:, side], normal[:, side] = one.held, one.owner, one.normal
-    return Path(ankle, foot, toe, rise, floor, held, owner, normal, weight)
+            inside[side] = one.inside
+    return Path(ankle, foot, toe, rise, floor, held, owner, normal, weight, (inside[0], inside[1]))
 
 
 class _Foot:
@@ -114,35 +122,38 @@ class _Foot:
         self.leg = feet.legs[side]
         self.owner = _owners(prints, mine, len(times))
         self.held = self.owner >= 0
+        inside = Stretches.of(self.held, times, *found.edges(side))
         at = np.flatnonzero(self.held)
         self.which = self.owner[at]
         self._carry(ground, prints, times, at, moving)
-        abrupt = _abrupt(prints, self.owner)
+        abrupt = _abrupt(prints, self.owner, inside)
         part = 1.0 - (1.0 - UP_PART) * signals.ease((np.abs(abrupt) - 0.03) / 0.07)
         ball = soles[:, side, BALL]
-        self.rise = _followed(prints, self.owner, ball[:, :2], times, part)
-        self.floor = signals.between(self._spread(prints.source[:, 2], at), self.held, times)
-        tilt = quat.exp(_between_vectors(self._spread(quat.log(prints.tilt), at), self.held, times))
+        self.rise = _followed(prints, self.owner, ball[:, :2], inside, part)
+        self.floor = between(self._spread(prints.source[:, 2], at), inside)
+        tilt = quat.exp(_between_vectors(self._spread(quat.log(prints.tilt), at), inside))
         base = quat.mul(tilt, legs.foot[:, side])
         base_ankle = ball + quat.rotate(tilt, legs.ankle[:, side] - ball)
         base_ankle[:, 2] += self.rise
-        base_ankle[:, :2] += _hurried(ball[:, :2], abrupt, self.held, times)
-        ease = (times, settings.ease_out, settings.ease_in)
-        flat = found.flat[:, side] & self.held
+        base_ankle += _leant(np.maximum(ball[:, 2] - self.floor, 0.0), tilt)
+        base_ankle[:, :2] += _hurried(ball[:, :2], abrupt, inside)
+        ease = (settings.ease_out, settings.ease_in)
+        flat = Stretches.of(found.flat[:, side] & self.held, times, *found.edges(side, flat=True))
         turn = np.zeros((len(times), 3))
         turn[at] = quat.log(quat.mul(self.resting, quat.inv(base[at])))
-        self.foot = quat.mul(quat.exp(self._wobble(turn, flat, at, ease)), base)
+        self.foot = quat.mul(quat.exp(self._wobble(turn, inside, flat, at, ease)), base)
         shift = np.zeros((len(times), 3))
         shift[at] = self._kept(at) - base_ankle[at]
-        self.ankle = base_ankle + signals.fade(shift, self.held, *ease)
+        self.ankle = base_ankle + fade(shift, inside, *ease)
         self.normal = np.zeros((len(times), 3))
         self.normal[:, 2] = 1.0
         self.normal[at] = self.up
         bent = quat.mul(quat.inv(legs.foot[:, side]), legs.toe[:, side])
         self.toe = quat.mul(self.foot, bent)
         if self.leg.toe >= 0:
-            self._rest_toe(found.parts[:, side, BALL] & self.held, at, ease)
-        self.weight = signals.fade(self.held[:, None].astype(np.float64), self.held, *ease)[:, 0]
+            self._rest_toe(found.parts[:, side, BALL] & self.held, at, inside, ease)
+        self.weight = fade(self.held[:, None].astype(np.float64), inside, *ease)[:, 0]
+        self.inside = inside
 
     def _carry(self, ground: Ground, prints: Prints, times: Array, at: Indices, moving: bool) -> None:
         """Place, resting rotation and normal of the footprint under every held frame, carried by what it lies on."""
@@ -154,27 +165,25 @@ class _Foot:
         self.heel_on = prints.heel[which]
         self.up = now.direction_out(middle.direction_in(prints.normal)[which])
 
-    def _wobble(self, turn: Array, flat: Flags, at: Indices, ease: tuple[Array, float, float]) -> Array:
+    def _wobble(self, turn: Array, inside: Stretches, flat: Stretches, at: Indices, ease: tuple[float, float]) -> Array:
         """Turns that make a flat foot lie still, from turns to its resting rotation.
 
         Turning on the spot is taken away wherever the foot stands, tilting sideways where it is flat. Pitch is what a foot rolls by: it
         is taken away only well inside the time in which it hardly pitches, so that rolling begins and ends where the source has it.
         """
-        times = ease[0]
+        times = inside.times
         across = np.zeros_like(turn)
         across[at] = cross(self.up, quat.rotate(self.resting, self.leg.forward))
         pitch = dot(turn, across)
         rate = np.abs(signals.velocity(signals.convolve(pitch, signals.gaussian(SWAY, signals.spacing(times))), times))
-        level = flat & ((np.abs(pitch) < ROLLING) | ((rate < SLOWLY) & (np.abs(pitch) < 4.0 * ROLLING)))
-        before, after = signals.neighbours(~level)
-        since = np.where(before >= 0, times - times[np.maximum(before, 0)], np.inf)
-        until = np.where(after < len(times), times[np.minimum(after, len(times) - 1)] - times, np.inf)
-        inside = signals.ease((np.minimum(since, until) - SETTLING) / SETTLING)
+        level = flat.mask & ((np.abs(pitch) < ROLLING) | ((rate < SLOWLY) & (np.abs(pitch) < 4.0 * ROLLING)))
+        rolling = Stretches.of(~level, times)
+        depth = signals.ease((np.minimum(rolling.since, rolling.until) - SETTLING) / SETTLING)
         up = np.zeros_like(turn)
         up[at] = self.up
         yaw = up * dot(turn, up)[:, None]
-        spin, tilt = signals.fade(yaw, self.held, *ease), signals.fade(turn - yaw - across * pitch[:, None], flat, *ease)
-        return spin + tilt + across * (pitch * inside)[:, None]
+        spin, tilt = fade(yaw, inside, *ease), fade(turn - yaw - across * pitch[:, None], flat, *ease)
+        return spin + tilt + across * (pitch * depth)[:, None]
 
     def _spread(self, values: Array, at: Indices) -> Array:
         """A value a footprint as values of frames; zero where none is."""
@@ -198,7 +207,7 @@ class _Foot:
         above = dot(ankle - self.place, self.up) + heights.min(axis=1)
         return ankle - self.up * above[:, None]
 
-    def _rest_toe(self, down: Flags, at: Indices, ease: tuple[Array, float, float]) -> None:
+    def _rest_toe(self, down: Flags, at: Indices, inside: Stretches, ease: tuple[float, float]) -> None:
         """Turn the toes about the ball so that their tip lies on the surface while the ball does."""
         axis = np.zeros((len(self.foot), 3))
         ahead = quat.rotate(self.foot, self.leg.forward)
@@ -210,7 +219,7 @@ class _Foot:
         ground[at] = dot(self.place - joint[at], self.up)
         angle = _lowering(arm, axis, self.normal, ground)
         angle = np.where(down, angle, np.minimum(angle, 0.0))  # while the heel alone is down, toes are only kept out of the ground
-        self.toe = quat.mul(quat.from_axis_angle(axis, signals.fade(angle[:, None], self.held, *ease)[:, 0]), self.toe)
+        self.toe = quat.mul(quat.from_axis_angle(axis, fade(angle[:, None], inside, *ease)[:, 0]), self.toe)
 
 
 def _lowering(arm: Array, axis: Array, normal: Array, height: Array) -> Array:
@@ -224,9 +233,19 @@ def _lowering(arm: Array, axis: Array, normal: Array, height: Array) -> Array:
     return np.clip((turn + np.pi) % (2.0 * np.pi) - np.pi, -0.5 * np.pi, 0.5 * np.pi)
 
 
-def _abrupt(prints: Prints, owner: Indices) -> Array:
+def _leant(height: Array, tilt: Array) -> Array:
+    """(F, 3): from straight over the plane to as high along its normal, for a foot that comes down to it or leaves it.
+
+    So heel strikes and toe-offs meet a slope as they meet the floor. High up only a little of it is left: legs stay apart.
+    """
+    up = np.zeros((len(height), 3))
+    up[:, 2] = LEAN * np.tanh(height / LEAN)
+    return quat.rotate(tilt, up) - up
+
+
+def _abrupt(prints: Prints, owner: Indices, inside: Stretches) -> Array:
     """(F,): how much higher than its last the next footprint is than the slopes at both tell: edges on the way, metres. 0 in contact."""
-    before, after = signals.neighbours(owner >= 0)
+    before, after = inside.before, inside.after
     swing = np.flatnonzero((owner < 0) & (before >= 0) & (after < len(owner)))
     out = np.zeros(len(owner))
     a, b = owner[before[swing]], owner[after[swing]]
@@ -236,45 +255,40 @@ def _abrupt(prints: Prints, owner: Indices) -> Array:
     return out
 
 
-def _followed(prints: Prints, owner: Indices, ball: Array, times: Array, part: Array) -> Array:
+def _followed(prints: Prints, owner: Indices, ball: Array, inside: Stretches, part: Array) -> Array:
     """(F,): how much a foot is raised; on its way it goes from the plane of its last footprint over to that of the next.
 
     On an even slope both are the same, and the foot keeps the height over it that it has over its own floor.
     """
-    held = owner >= 0
-    if not np.any(held):
-        return np.zeros(len(times))
-    before, after = signals.neighbours(held)
-    b, a = np.where(before < 0, after, before), np.where(after >= len(held), before, after)
-    ends = (before < 0) | (after >= len(held))
+    before, after = inside.before, inside.after
+    b, a = np.where(before < 0, after, before), np.where(after >= len(owner), before, after)
+    ends = (before < 0) | (after >= len(owner))
 
     def on_plane(k: Indices) -> Array:
         slope = -prints.normal[k][:, :2] / np.maximum(prints.normal[k][:, 2:], 0.2)
         return prints.rise[k] + dot(slope, np.where(ends[:, None], ball[b], ball) - prints.source[k][:, :2])
 
     last, then = on_plane(owner[b]), on_plane(owner[a])
-    x = (times - times[b]) / np.maximum(times[a] - times[b], 1e-9)
+    x = inside.way()
     up = prints.rise[owner[a]] > prints.rise[owner[b]]
     return last + (then - last) * signals.ease(np.where(up, x / part, (x - (1.0 - part)) / part))
 
 
-def _hurried(ball: Array, abrupt: Array, held: Flags, times: Array) -> Array:
+def _hurried(ball: Array, abrupt: Array, inside: Stretches) -> Array:
     """(F, 2): level shifts that let a foot be ahead of its source on a step down and behind it on a step up.
 
     So it is over its place before it comes down to it, and has risen before it gets to an edge. The source is taken at another time of
     the swing, ``x' = x + 16 a x^2 (1 - x)^2``, which begins and ends as the source does.
     """
-    before, after = signals.neighbours(held)
-    inside = np.flatnonzero(abrupt != 0.0)
+    swing = np.flatnonzero(abrupt != 0.0)
     out = np.zeros_like(ball)
-    if len(inside) == 0:
+    if len(swing) == 0:
         return out
-    b, a, fall = before[inside], after[inside], -abrupt[inside]
+    fall, x = -abrupt[swing], inside.way()[swing]
     amount = np.clip(1.5 * fall, -BEHIND, AHEAD) * signals.ease((np.abs(fall) - 0.03) / 0.07)
-    x = (times[inside] - times[b]) / (times[a] - times[b])
-    there = times[inside] + (times[a] - times[b]) * 16.0 * amount * (x * (1.0 - x)) ** 2
+    there = inside.times[swing] + (inside.since + inside.until)[swing] * 16.0 * amount * (x * (1.0 - x)) ** 2
     for c in range(2):
-        out[inside, c] = np.interp(there, times, ball[:, c]) - ball[inside, c]
+        out[swing, c] = np.interp(there, inside.times, ball[:, c]) - ball[swing, c]
     return out
 
 
@@ -286,5 +300,5 @@ def _owners(prints: Prints, mine: Indices, frames: int) -> Indices:
     return out
 
 
-def _between_vectors(values: Array, mask: Flags, times: Array) -> Array:
-    return np.column_stack([signals.between(values[:, c], mask, times) for c in range(values.shape[1])])
+def _between_vectors(values: Array, inside: Stretches) -> Array:
+    return np.column_stack([between(values[:, c], inside) for c in range(values.shape[1])])

@@ -11,6 +11,8 @@ straight would have to fold or stretch abruptly for a foot that comes down or le
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +20,7 @@ from . import signals
 from .legs import free_reach, length
 from .pose import Legs
 from .settings import FeetSettings
+from .stretches import Stretches
 
 CLIMB = 0.3
 """m/s: who goes up or down faster than this bends the knees."""
@@ -26,9 +29,10 @@ CROUCH = 0.08
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Feet = tuple[Stretches, Stretches]
 
 
-def band(legs: Legs, target: Array, held: Flags, settings: FeetSettings) -> tuple[Array, Array]:
+def band(legs: Legs, target: Array, inside: Feet, settings: FeetSettings) -> tuple[Array, Array]:
     """Lowest and highest offset of the pelvis in every frame, (F,) metres; infinite where no foot is held."""
     free, most = free_reach(legs, settings)
     reach = free + 0.25 * np.minimum(most - free, settings.soft_reach * free)
@@ -38,28 +42,58 @@ def band(legs: Legs, target: Array, held: Flags, settings: FeetSettings) -> tupl
     drop = target[..., 2] - legs.hip[..., 2]
     high = drop + np.sqrt(np.maximum(reach**2 - np.minimum(across, 0.9 * reach) ** 2, 0.0))
     low = drop + np.sqrt(np.maximum(bent**2 - across**2, 0.0))
+    held = np.stack([foot.mask for foot in inside], axis=1)
+    for side, foot in enumerate(inside):
+        _to_the_edges(high[:, side], foot, np.minimum)
+        _to_the_edges(low[:, side], foot, np.maximum)
     return (
         np.where(held, low, -np.inf).max(axis=1),
         np.where(held, high, np.inf).min(axis=1),
     )
 
 
-def trend(rise: Array, held: Flags, times: Array, settle: float) -> Array:
+def _to_the_edges(limit: Array, foot: Stretches, tighter: Callable[[Array, Array], Array]) -> None:
+    """Limits of the first and the last frame of a contact also hold for where it really begins and ends."""
+    first, last, begin, finish = foot.spans()
+    long = last > first
+    for here, there, at in ((first[long], first[long] + 1, begin[long]), (last[long], last[long] - 1, finish[long])):
+        rate = (limit[there] - limit[here]) / (foot.times[there] - foot.times[here])
+        limit[here] = tighter(limit[here], limit[here] + rate * (at - foot.times[here]))
+
+
+def trend(rise: Array, inside: Feet, settle: float) -> Array:
     """How the ground under the character goes up and down, (F,) metres: from the middle of one contact straight to the middle of the next.
 
     Long contacts hold their level until ``settle`` seconds before their end. Where both feet say something, the lower one counts.
     """
-    dt = signals.spacing(times)
-    level, known = np.full(len(times), np.inf), np.zeros(len(times), dtype=bool)
-    for side in range(2):
-        start, end = signals.runs(held[:, side])
-        inset = np.minimum(signals.half_width(settle, dt), (end - 1 - start) // 2)
-        inside = signals.filled(start + inset, end - inset, np.ones(len(start), dtype=bool), len(times))
-        level = np.where(inside, np.minimum(level, rise[:, side]), level)
-        known |= inside
-    if not np.any(known):
+    times = inside[0].times
+    level = np.full(len(times), np.inf)
+    spans: list[tuple[Array, Array]] = []
+    for side, foot in enumerate(inside):
+        _, _, begin, finish = foot.spans()
+        inset = np.minimum(settle, 0.5 * (finish - begin))
+        spans.append((begin + inset, np.maximum(finish - inset, begin + inset)))
+        level = np.where(_within(times, *spans[side]), np.minimum(level, rise[:, side]), level)
+    known = np.isfinite(level)
+    at, levels = [times[known]], [level[known]]
+    for side, (begin, finish) in enumerate(spans):
+        for edge in (begin, finish):
+            own, other = (np.interp(edge, times, rise[:, k]) for k in (side, 1 - side))
+            at.append(edge)
+            levels.append(np.where(_within(edge, *spans[1 - side]), np.minimum(own, other), own))
+    knots, heights = np.concatenate(at), np.concatenate(levels)
+    if len(knots) == 0:
         return np.zeros(len(times))
-    return signals.smooth_held(np.interp(times, times[known], level[known]), signals.bell(settle, dt))
+    order = np.argsort(knots, kind="stable")
+    return signals.smooth_held(np.interp(times, knots[order], heights[order]), signals.bell(settle, signals.spacing(times)))
+
+
+def _within(times: Array, begin: Array, finish: Array) -> Flags:
+    """Which of ``times`` lie in one of the spans."""
+    if len(begin) == 0:
+        return np.zeros(len(times), dtype=bool)
+    which = np.searchsorted(begin, times, side="right") - 1
+    return (which >= 0) & (times <= finish[np.maximum(which, 0)])
 
 
 def crouch(ground: Array, times: Array, window: float) -> Array:
@@ -68,13 +102,11 @@ def crouch(ground: Array, times: Array, window: float) -> Array:
     return CROUCH * signals.smooth_held(steep, signals.bell(window, signals.spacing(times))) if np.any(steep > 0.0) else steep
 
 
-def offset(legs: Legs, target: Array, rise: Array, held: Flags, settings: FeetSettings) -> Array:
+def offset(legs: Legs, target: Array, rise: Array, inside: Feet, settings: FeetSettings) -> Array:
     """How far the pelvis goes up, (F,) metres."""
-    dt = signals.spacing(legs.times)
-    ground = trend(rise, held, legs.times, settings.pelvis_window)
-    low, high = (limit - ground for limit in band(legs, target, held, settings))
+    dt, window = signals.spacing(legs.times), settings.pelvis_window
+    ground = trend(rise, inside, window)
+    low, high = (limit - ground for limit in band(legs, target, inside, settings))
     high = np.maximum(high, -settings.pelvis_limit)
-    n = signals.half_width(settings.pelvis_window, dt)
-    inside = np.minimum(np.maximum(0.0, signals.highest(low, n)), signals.lowest(high, n))
-    inside = inside - crouch(ground, legs.times, settings.pelvis_window)
-    return ground + signals.smooth_held(inside, signals.bell(settings.pelvis_window, dt))
+    room = np.minimum(np.maximum(0.0, -signals.lowest_within(-low, window, dt)), signals.lowest_within(high, window, dt))
+    return ground + signals.smooth_held(room - crouch(ground, legs.times, window), signals.bell(window, dt))

@@ -135,7 +135,7 @@ def _plant(job: Job, gate: Array, gates: Gates) -> FeetResult:
             ankle[:, side, 2] += clearance.lift(need[:, side], path.held[:, side], take.times)
     shift = np.zeros((take.frames, 3))
     if not settings.pin_hips and len(prints.side):
-        shift[:, 2] = pelvis.offset(legs, ankle, path.rise, path.held, settings) * gate.max(axis=1)
+        shift[:, 2] = pelvis.offset(legs, ankle, path.rise, path.inside, settings) * gate.max(axis=1)
     baked = bake.bake(take, feet, legs, shift, ankle, path.foot, path.toe, path.normal, gate, settings)
     return _result(job, gate, prints, path, baked, shift, points, surface)
 

@@ -31,10 +31,10 @@ def gaussian(cutoff: float, dt: float) -> Array:
 
 def bell(seconds: float, dt: float) -> Array:
     """Kernel of finite width, ``seconds`` to either side: a cubic B-spline (four box filters in a row), twice smooth."""
-    n = half_width(seconds, dt)
+    n = int(seconds / dt + 1e-9)
     if n == 0:
         return np.ones(1)
-    x = np.abs(np.arange(-n, n + 1) / (n + 1)) * 2.0
+    x = np.abs(np.arange(-n, n + 1)) * (2.0 * dt / seconds)
     kernel = np.where(x < 1.0, 2.0 / 3.0 - x * x + 0.5 * x**3, np.maximum(2.0 - x, 0.0) ** 3 / 6.0)
     return kernel / kernel.sum()
 
@@ -77,6 +77,18 @@ def lowest(x: Array, frames: int) -> Array:
         out = wider
         reach += step
     return out
+
+
+def lowest_within(x: Array, seconds: float, dt: float) -> Array:
+    """Minimum over ``seconds`` to either side of ``(F,)``; frames at the very edge of that count as far as it reaches to them."""
+    n = int(seconds / dt + 1e-9)
+    part = seconds / dt - n
+    inner = lowest(x, n)
+    if part < 1e-6:
+        return inner
+    outer = lowest(inner, 1)
+    both = np.isfinite(inner) & np.isfinite(outer)
+    return np.where(both, np.where(both, inner, 0.0) * (1.0 - part) + np.where(both, outer, 0.0) * part, outer)
 
 
 def highest(x: Array, frames: int) -> Array:
@@ -150,65 +162,3 @@ def neighbours(mask: Flags) -> tuple[Indices, Indices]:
     before = np.maximum.accumulate(np.where(mask, index, -1))
     after = np.minimum.accumulate(np.where(mask, index, f)[::-1])[::-1]
     return before, after
-
-
-def fade(values: Array, mask: Flags, times: Array, leave: float, enter: float) -> Array:
-    """Values known where ``mask`` is set, let go outside it.
-
-    A value dies away within ``leave`` seconds after a stretch and the next begins to show ``enter`` seconds before its own, both with
-    their own velocity at the edge (cubic Hermite), so that nothing jumps. Where the gap is shorter than both, one goes over into
-    the other and nothing is let go.
-
-    Parameters
-    ----------
-    values : (F, n) array
-    mask : (F,) bool array
-    times : (F,) array
-    leave, enter : float
-
-    Returns
-    -------
-    (F, n) array
-    """
-    out = np.where(mask[:, None], values, 0.0)
-    if not np.any(mask) or np.all(mask):
-        return out
-    before, after = neighbours(mask)
-    out_of = np.flatnonzero(~mask)
-    b, a = before[out_of], after[out_of]
-    has_b, has_a = b >= 0, a < len(mask)
-    b, a = np.maximum(b, 0), np.minimum(a, len(mask) - 1)
-    gap = np.where(has_b & has_a, times[a] - times[b], np.inf)
-    since, until = times[out_of] - times[b], times[a] - times[out_of]
-    rate = _edge_rates(values, mask, times)
-    for known, there, x, width, sign in ((has_b, b, since, leave, 1.0), (has_a, a, until, enter, -1.0)):
-        span = np.maximum(np.minimum(width, gap), 1e-9)
-        s = np.clip(x / span, 0.0, 1.0)
-        hold, carry = 1.0 - ease(s), s * (1.0 - s) ** 2 * span * sign
-        part = values[there] * hold[:, None] + rate[there] * carry[:, None]
-        out[out_of] += np.where((known & (x < span))[:, None], part, 0.0)
-    return out
-
-
-def _edge_rates(values: Array, mask: Flags, times: Array) -> Array:
-    """Velocity of ``values`` at the first and last frame of every stretch, one-sided over up to three frames; zero elsewhere."""
-    rate = np.zeros_like(values)
-    start, end = runs(mask)
-    last = end - 1
-    reach = np.minimum(last - start, 2)
-    for here, there in ((start, start + reach), (last, last - reach)):
-        span = times[there] - times[here]
-        use = span != 0.0
-        rate[here[use]] = (values[there[use]] - values[here[use]]) / span[use, None]
-    return rate
-
-
-def between(values: Array, mask: Flags, times: Array) -> Array:
-    """Values (F,) known where ``mask`` is set; elsewhere eased from one stretch's last to the next one's first, held at the ends."""
-    if not np.any(mask):
-        return np.zeros_like(values)
-    before, after = neighbours(mask)
-    b = np.where(before < 0, after, before)
-    a = np.where(after >= len(mask), before, after)
-    x = np.where(a > b, (times - times[b]) / np.maximum(times[a] - times[b], 1e-9), 0.0)
-    return np.where(mask, values, values[b] + (values[a] - values[b]) * ease(x))

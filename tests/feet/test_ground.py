@@ -13,6 +13,7 @@ from mocap_addon.feet import signals, terrain
 from mocap_addon.feet.ground import Box, Boxes, HeightField, Plane, Union
 from mocap_addon.feet.pose import legs_of
 from mocap_addon.feet.settings import FeetSettings
+from mocap_addon.feet.stretches import Stretches, fade
 from mocap_addon.motion import quat
 
 from . import scenes
@@ -158,10 +159,10 @@ def test_corrections_fade_without_jumps():
     t = np.arange(0, 3, 1 / 240)
     mask = ((t > 0.5) & (t < 1.0)) | ((t > 1.2) & (t < 1.6)) | (t > 2.4)
     values = np.column_stack([0.05 * np.sin(4 * t), 0.02 + 0.01 * t])
-    out = signals.fade(values, mask, t, 0.2, 0.16)
+    out = fade(values, Stretches.of(mask, t), 0.2, 0.16)
     np.testing.assert_array_equal(out[mask], values[mask])
     assert np.abs(np.diff(out, axis=0)).max() < 0.05 * 1.8 / 0.16 / 240
     assert np.abs(np.diff(out, 2, axis=0)).max() < 5e-4  # velocities go on over the edges
     assert np.all(out[(t > 1.82) & (t < 2.2)] == 0.0)
-    one = signals.fade(np.ones((len(t), 1)), mask, t, 0.3, 0.3)
+    one = fade(np.ones((len(t), 1)), Stretches.of(mask, t), 0.3, 0.3)
     np.testing.assert_allclose(one[(t >= 1.0) & (t <= 1.2)], 1.0)  # a short gap: one goes over into the other
