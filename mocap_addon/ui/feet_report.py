@@ -13,7 +13,7 @@ _LABELS = {
     "skate_max_cm_s": "Slide at most",
     "penetration_contact_mm": "Sole too deep",
     "gap_mm": "Sole too high",
-    "penetration_swing_mm": "Deep while swinging",
+    "penetration_swing_mm": "Swings too deep",
 }
 """Figures that say something to who looks at feet, in this order. The others are for comparing with papers; the report keeps them."""
 
