@@ -158,21 +158,19 @@ def skeleton(tree: NodeTree, clips: Sequence[Compact], joints: Iterable[int] = (
     wanted = {n for w in (*moved, *joints) for n in (w, *tree.ancestors(w))}
     order = [n for n in tree.order if n in wanted]
     node_of = {n: k for k, n in enumerate(order)}
-    nodes: list[Json] = []
-    for n in order:
-        node: Json = {"name": tree.loader_names[n] or f"node_{n}"}
-        for key, value, rest in (
-            ("translation", tree.translations[n], (0.0, 0.0, 0.0)),
-            ("rotation", tree.rotations[n][[1, 2, 3, 0]], (0.0, 0.0, 0.0, 1.0)),
-            ("scale", tree.scales[n], (1.0, 1.0, 1.0)),
-        ):
-            if any(abs(a - b) > 1e-9 for a, b in zip(value.tolist(), rest, strict=True)):
-                node[key] = singles(value)
-        children = [node_of[m] for m in order if int(tree.parents[m]) == n]
-        if children:
-            node["children"] = children
-        nodes.append(node)
-    roots = [node_of[n] for n in order if int(tree.parents[n]) < 0]
+    nodes: list[Json] = [{"name": tree.loader_names[n] or f"node_{n}"} for n in order]
+    for key, values, rest in (
+        ("translation", tree.translations[order], (0.0, 0.0, 0.0)),
+        ("rotation", tree.rotations[order][:, [1, 2, 3, 0]], (0.0, 0.0, 0.0, 1.0)),
+        ("scale", tree.scales[order], (1.0, 1.0, 1.0)),
+    ):
+        for k in np.flatnonzero(np.abs(values - np.array(rest)).max(axis=1) > 1e-9).tolist():
+            nodes[k][key] = singles(values[k])
+    above = tree.parents[order].tolist()
+    for k, parent in enumerate(above):
+        if parent >= 0:
+            nodes[node_of[parent]].setdefault("children", []).append(k)
+    roots = [k for k, parent in enumerate(above) if parent < 0]
     data: Json = {"asset": {"version": "2.0", "generator": "Mocap for Blender"}, "scene": 0, "scenes": [{"nodes": roots}], "nodes": nodes}
     file = GltfFile(data, bytearray())
     add_clips(file, clips, node_of)
@@ -181,7 +179,7 @@ def skeleton(tree: NodeTree, clips: Sequence[Compact], joints: Iterable[int] = (
 
 def singles(values: Array) -> list[float]:
     """Numbers in single precision, written no longer than that."""
-    return [float(np.format_float_positional(np.float32(v), unique=True, trim="0")) for v in values.tolist()]
+    return [float(str(v)) for v in values.astype(np.float32)]
 
 
 def _by_mesh(morphs: Sequence[MorphCurve]) -> dict[int, list[MorphCurve]]:
