@@ -177,6 +177,7 @@ def tour(studio: Studio) -> Iterator[str | None]:
     hero.mocap.arm_space = 0.0
     yield "update"
     studio.do(bpy.ops.mocap.update, "EXEC_DEFAULT", True)
+    yield from _extras_and_export(studio, hero, desk)
     studio.only("take", "character", "bones", "retarget")
     yield None
     yield "tab"
@@ -188,6 +189,39 @@ def tour(studio: Studio) -> Iterator[str | None]:
     panel.target, panel.source, panel.source_rig = hero, "RIG", suit
     studio.only("take", "reference_pose", "bones")
     yield "rig_as_take"
+
+
+def _extras_and_export(studio: Studio, hero: bpy.types.Object, desk: Path) -> Iterator[str | None]:
+    """What goes with the pose, and the Export panel before and after."""
+    export = bpy.context.scene.mocap.export
+    studio.only("retarget", "extras")
+    yield None
+    yield "curves_and_props"
+    studio.only("export")
+    export.folder = str(desk / "web")
+    yield None
+    yield "export"
+    studio.only("export", "export_settings")
+    yield None
+    yield "export_settings"
+    for preset in ("CROWD", "UNREAL", "VRM"):
+        export.preset = preset
+        yield None
+        yield f"export_settings_{preset.lower()}"
+    export.preset = "WEB"
+    export.which = "CHOSEN"
+    studio.only("export")
+    yield None
+    yield "export_chosen_empty"
+    bpy.ops.mocap.list_actions()
+    studio.do(bpy.ops.mocap.export)
+    yield None
+    yield "export_done"
+    export.formats, export.match = {"THREEJS", "GLB", "MAP"}, True
+    bpy.context.view_layer.objects.active = hero
+    studio.do(bpy.ops.mocap.export)
+    yield None
+    yield "export_done_own"
 
 
 def _popups(studio: Studio, hero: bpy.types.Object) -> Iterator[str | None]:

@@ -237,7 +237,7 @@ FORMATS: dict[str, ExportFormat] = {
     "fbx": ExportFormat("FBX", ".fbx", _fbx),
     "vrma": ExportFormat("VRM Animation", ".vrma", _vrma),
     "bvh": ExportFormat("BVH", ".bvh", _bvh),
-    "viewer": ExportFormat("Page for the Browser", ".html", _viewer, _always),
+    "viewer": ExportFormat("Browser Page", ".html", _viewer, _always),
     "map": ExportFormat("Bone Map", ".map.json", _map, _always),
 }
 """The formats by name, in the order in which they are shown."""

@@ -128,14 +128,14 @@ def draw(layout: bpy.types.UILayout, owner: bpy.types.bpy_struct) -> None:
     column = layout.column(align=True)
     column.active = owner.use_morphs
     column.prop(owner, "morph_unit")
-    column.prop(owner, "morph_names", placeholder="jawOpen = Mouth Open")
+    column.prop(owner, "morph_names", placeholder="jawOpen = Jaw")
     layout.prop(owner, "use_props")
     column = layout.column()
     column.active = owner.use_props
     column.prop(owner, "prop_names", placeholder="sword = Excalibur")
     layout.prop(owner, "use_markers")
-    row = layout.row(heading="Moving Bones")
-    row.prop(owner, "locations_auto", text="Fit to the Legs")
+    column = layout.column(heading="Moving Bones")
+    column.prop(owner, "locations_auto", text="Fit to the Legs")
     if not owner.locations_auto:
-        layout.prop(owner, "locations")
-    layout.prop(owner, "use_scales")
+        column.prop(owner, "locations")
+    column.prop(owner, "use_scales")

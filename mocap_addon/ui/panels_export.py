@@ -65,13 +65,17 @@ class MOCAP_PT_export_settings(_Tab, bpy.types.Panel):
                 row.prop_enum(settings, "formats", name)
         layout.use_property_split = True
         layout.use_property_decorate = False
-        layout.prop(settings, "use_bound")
-        if settings.use_bound:
-            column = layout.column(align=True)
-            column.prop(settings, "bound", text="Limit (mm)")
-            column.prop(settings, "thin")
-        layout.prop(settings, "match", text="Match Blender")
-        layout.prop(settings, "loop")
+        # what none of the formats takes notice of is not shown
+        if {"THREEJS", "GLB", "VRMA"} & settings.formats:
+            layout.prop(settings, "use_bound")
+            if settings.use_bound:
+                column = layout.column(align=True)
+                column.prop(settings, "bound", text="Limit (mm)")
+                column.prop(settings, "thin")
+        if settings.formats - {"FBX", "BVH"}:
+            layout.prop(settings, "match", text="Match Blender")
+        if settings.formats - {"FBX", "BVH", "VRMA"}:
+            layout.prop(settings, "loop")
         column = layout.column()
         column.prop(settings, "in_place")
         if "THREEJS" in settings.formats:
@@ -81,14 +85,17 @@ class MOCAP_PT_export_settings(_Tab, bpy.types.Panel):
             column.prop(settings, "mesh")
         if {"GLB", "THREEJS"} & settings.formats:
             column.prop(settings, "together")
-            column.prop(settings, "same_bones")
+            row = column.row()
+            row.active = settings.together
+            row.prop(settings, "same_bones")
         if "FBX" in settings.formats:
             layout.prop(settings, "fbx")
         if "MAP" in settings.formats:
             column = layout.column()
             column.prop(settings, "map_half")
             column.prop(settings, "map_ktx2")
-        layout.prop(settings, "character", placeholder="exported from here")
+        if settings.formats - {"FBX", "BVH"}:
+            layout.prop(settings, "character", placeholder="exported from here")
 
 
 def _draw_report(layout: bpy.types.UILayout, context: bpy.types.Context, found: operators_export.Shown | None) -> None:
