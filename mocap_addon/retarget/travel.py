@@ -44,6 +44,7 @@ STANDING = 0.15
 
 _SAMPLES = 120
 _THICKEST = 0.12
+_NOTHING = 1e-6
 
 
 def leg_length(body: Body) -> float:
@@ -199,7 +200,11 @@ def other(
     def run(take: Take, motion: BlockMotion) -> Array:
         stretched = scales.above(take, source, joint, scaled) if scaled else None
         place = take.local_translations[:, joint]
-        moved = (place if stretched is None else place / stretched) - source.rest_translations[joint]
+        rest = source.rest_translations[joint]
+        if stretched is not None:  # what hangs on a bone without extent is nowhere: at rest
+            gone = np.abs(stretched) < _NOTHING
+            place = np.where(gone, rest, place / np.where(gone, 1.0, stretched))
+        moved = place - rest
         return np.broadcast_to(k * quat.rotate(turn, moved), (take.frames, 3))
 
     return run

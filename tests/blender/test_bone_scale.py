@@ -102,6 +102,23 @@ def test_only_when_asked_and_named_where_rows_do_not_move():
     assert not any(c.data_path.endswith(".scale") for c in compat.all_curves(still.action))
 
 
+def test_what_grows_out_of_nothing():
+    """A scale of zero, as props have that come and go: what hangs on it has no place then, and a finite key all the same."""
+    obj = source()
+    for curve in compat.all_curves(obj.animation_data.action):
+        if curve.data_path.endswith('"stick"].scale'):
+            curve.keyframe_points[0].co[1] = 0.0
+            curve.update()
+    take, hero = sources.read_rig(obj), person("Hero", roll=0.0)
+    assert np.isfinite(take.local_translations).all() and take.scales["stick"][0] == pytest.approx((0.0, 0.0, 0.0), abs=1e-6)
+    made = retarget_onto(hero, take, table=movable(preview_table(hero, take)[0]), options=SCALED)
+    values = [point.co[1] for curve in compat.all_curves(made.action) for point in curve.keyframe_points]
+    assert np.isfinite(values).all() and np.abs(values).max() < 10.0
+    wanted, seen = (world_matrices(o, (1, 8, 12), ("stick", "tip")) for o in (obj, hero))
+    assert np.abs(np.linalg.norm(seen[:, 0, :3, :3], axis=-2) - np.linalg.norm(wanted[:, 0, :3, :3], axis=-2)).max() < 1e-5
+    assert np.abs(seen[1:, :, :3, 3] - wanted[1:, :, :3, 3]).max() < 1e-4
+
+
 def test_ways_of_inheriting_scale():
     """What a bone is scaled by itself is told from what it inherits."""
     for way in ("FULL", "ALIGNED", "AVERAGE", "NONE", "FIX_SHEAR"):
