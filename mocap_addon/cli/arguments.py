@@ -7,24 +7,18 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from fractions import Fraction
-from typing import Literal, NoReturn
+from typing import NoReturn
 
-from . import planting, straight
-from .naming import COLLECTED, SUFFIXES
+from . import planting, straight, values
 
-FORMATS: tuple[str, ...] = (*SUFFIXES, *COLLECTED)
 USUAL_FORMATS: tuple[str, ...] = ("blend", "threejs", "bvh")
 AXES: tuple[str, ...] = ("x", "y", "z", "-x", "-y", "-z")
-CONTROLS: tuple[str, ...] = ("auto", "deform", "fk", "ik-legs", "ik")
 ROOT_SOURCES: tuple[str, ...] = ("hips", "root", "object")
 ROOTS: tuple[str, ...] = ("hips", "bone", "object", "in-place")
 HEADINGS: tuple[str, ...] = ("root", "hips")
 HEIGHTS: tuple[str, ...] = ("scaled", "keep", "ground")
 ORIGINS: tuple[str, ...] = ("keep", "first", "first-heading")
 MORPH_UNITS: dict[str, float] = {"auto": 0.0, "1": 1.0, "100": 100.0}
-UNITS: dict[str, float] = {"m": 1.0, "dm": 0.1, "cm": 0.01, "mm": 0.001, "inch": 0.0254, "foot": 0.3048}
-"""Names of units and their length in metres."""
 
 _EXAMPLES = """\
 examples:
@@ -150,7 +144,7 @@ def _add_convert(verbs: argparse._SubParsersAction[_Parser], called: str) -> Non
     )
     p.add_argument(
         "--fps",
-        type=_rate_choice,
+        type=values.rate_choice,
         default="scene",
         metavar="source|scene|N",
         help="rate of the keys, each on a whole frame: scene is the character file's (24 unless it is a .blend; the default), "
@@ -160,16 +154,16 @@ def _add_convert(verbs: argparse._SubParsersAction[_Parser], called: str) -> Non
         "--reference",
         "--reference-frame",
         dest="reference_frame",
-        type=_reference,
+        type=values.reference,
         metavar="auto|rest|N",
         help="what the take's rotations are counted from: its rest pose where that is a body, else a T-pose found in the take or in its "
         "motion (auto, the default); its rest pose whatever it looks like; or its frame N (the first is 0)",
     )
     p.add_argument(
         "--controls",
-        type=_controls,
+        type=values.controls,
         default="auto",
-        metavar="|".join(CONTROLS),
+        metavar="|".join(values.CONTROLS),
         help="which bones get the keys where controls drive the character's: its FK controls (auto, where they are known, and fk), "
         "IK controls for the legs or for legs and arms, or the bones that move the skin (deform)",
     )
@@ -179,10 +173,10 @@ def _add_convert(verbs: argparse._SubParsersAction[_Parser], called: str) -> Non
     _add_reading(p)
     p.add_argument(
         "--formats",
-        type=_formats,
+        type=values.formats,
         default=USUAL_FORMATS,
         metavar="LIST",
-        help=f"what to write, with commas: {','.join(FORMATS)} ({','.join(USUAL_FORMATS)} by default); "
+        help=f"what to write, with commas: {','.join(values.FORMATS)} ({','.join(USUAL_FORMATS)} by default); "
         "map (a bone transform map for crowds) and viewer (a page for the browser) are one for all takes, named after the character",
     )
     _add_export(p)
@@ -194,7 +188,7 @@ def _add_export(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("exports: three.js, GLB, FBX, VRM animations")
     group.add_argument(
         "--max-error",
-        type=_millimetres,
+        type=values.millimetres,
         metavar="MM",
         help="leave keys out of three.js clips, GLB and VRM animations and write numbers shorter, as long as nothing on the character "
         "is off by more than this many millimetres; without it every frame is written to the last digit",
@@ -221,7 +215,11 @@ def _add_root(p: argparse.ArgumentParser) -> None:
         "the character stays where it is",
     )
     group.add_argument(
-        "--root-axes", type=_axes, default="xy", metavar="AXES", help="which axes of the world go with it: letters of xyz, or none (xy)"
+        "--root-axes",
+        type=values.axes,
+        default="xy",
+        metavar="AXES",
+        help="which axes of the world go with it: letters of xyz, or none (xy)",
     )
     group.add_argument(
         "--heading", choices=HEADINGS, default="root", help="who turns: the root, the hips keeping sway and lean (the default), or the hips"
@@ -234,7 +232,7 @@ def _add_root(p: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--root-smoothing",
-        type=_seconds,
+        type=values.seconds,
         default=0.0,
         metavar="SECONDS",
         help="sways shorter than this stay in the hips; 0, the default: the root follows every sway",
@@ -265,7 +263,7 @@ def _add_extras(p: argparse.ArgumentParser) -> None:
     group.add_argument("--timecode-rate", default="", metavar="N", help="its frames a second, such as 29.97 (the take's by default)")
     group.add_argument(
         "--morphs",
-        type=_morphs,
+        type=values.morphs,
         default=(True, ()),
         metavar="CURVE=KEY,...|off",
         help="shape keys that curves of the take move, besides those found by name; CURVE= leaves one out, off leaves all",
@@ -301,9 +299,9 @@ def _add_record(verbs: argparse._SubParsersAction[_Parser]) -> None:
     p.add_argument("--out", required=True, metavar="TAKE.pcap", help="the capture file; never overwritten")
     p.add_argument("--protocol", default="auto", metavar="NAME", help=f"{_PROTOCOLS}; found out by itself where it is not given")
     p.add_argument(
-        "--port", type=_port, nargs="+", metavar="N", help="the port to listen on, or several (the protocol's usual one by default)"
+        "--port", type=values.port, nargs="+", metavar="N", help="the port to listen on, or several (the protocol's usual one by default)"
     )
-    p.add_argument("--seconds", type=_seconds, metavar="S", help="how long; until Ctrl-C without it")
+    p.add_argument("--seconds", type=values.seconds, metavar="S", help="how long; until Ctrl-C without it")
     p.add_argument(
         "--interface",
         default="127.0.0.1",
@@ -314,7 +312,12 @@ def _add_record(verbs: argparse._SubParsersAction[_Parser]) -> None:
     p.add_argument("--transport", choices=("udp", "tcp", "tcp-server"), help="tcp connects to a server, tcp-server waits for senders")
     p.add_argument("--connect", metavar="HOST", help="the server to connect to by TCP; with natnet the computer that runs Motive")
     p.add_argument(
-        "--relay", type=_address, nargs="+", default=[], metavar="HOST:PORT", help="send every datagram on to these addresses, as it came"
+        "--relay",
+        type=values.address,
+        nargs="+",
+        default=[],
+        metavar="HOST:PORT",
+        help="send every datagram on to these addresses, as it came",
     )
     p.add_argument("--network", action="store_true", help="allow relays on other machines")
     p.add_argument("--json", action="store_true", help="one JSON object a line, the last one is the result")
@@ -330,136 +333,24 @@ def _add_replay(verbs: argparse._SubParsersAction[_Parser]) -> None:
     )
     p.add_argument("file", metavar="FILE", help="a motion file or a capture")
     p.add_argument(
-        "--to", required=True, type=_address, metavar="HOST:PORT", help="where to send; for tcp-server where to wait for receivers"
+        "--to", required=True, type=values.address, metavar="HOST:PORT", help="where to send; for tcp-server where to wait for receivers"
     )
     p.add_argument("--protocol", metavar="NAME", help=f"{_PROTOCOLS}; without it a capture's own datagrams are sent as they came")
-    p.add_argument("--port", type=_port, metavar="N", help="of a capture's own datagrams only those to this port")
-    p.add_argument("--speed", type=_speed, default=1.0, metavar="X", help="how many times as fast (1)")
+    p.add_argument("--port", type=values.port, metavar="N", help="of a capture's own datagrams only those to this port")
+    p.add_argument("--speed", type=values.speed, default=1.0, metavar="X", help="how many times as fast (1)")
     p.add_argument("--loop", action="store_true", help="begin anew at the end, until Ctrl-C")
-    p.add_argument("--seconds", type=_seconds, metavar="S", help="end after so many seconds")
+    p.add_argument("--seconds", type=values.seconds, metavar="S", help="end after so many seconds")
     p.add_argument("--transport", choices=("udp", "tcp", "tcp-server"), help="udp by default, tcp-server where the protocol has no other")
     p.add_argument("--network", action="store_true", help="allow sending to another machine")
     p.add_argument("--json", action="store_true", help="one JSON object a line, the last one is the result")
     p.add_argument("--verbose", action="store_true", help="show the details of a failure")
 
 
-def _port(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 65536:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a port; ports are 1 to 65535')
-    return int(text)
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdecimal():
-        raise argparse.ArgumentTypeError(f'"{text}" is not an address such as 127.0.0.1:9763 or [::1]:9763')
-    return host.strip("[]"), _port(port)
-
-
-def _speed(text: str) -> float:
-    try:
-        speed = float(text)
-    except ValueError:
-        speed = 0.0
-    if not 0.01 <= speed <= 100.0:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a speed; 1 is as recorded, 2 twice as fast')
-    return speed
-
-
 def _add_reading(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("when a file was read wrongly")
     group.add_argument("--up", choices=AXES, type=str.lower, help="the file's up axis in the motion (write --up=-y for a negative one)")
     group.add_argument("--rest-up", choices=AXES, type=str.lower, help="its up axis in the rest pose, where that is another")
-    group.add_argument("--unit", type=_unit, metavar="UNIT", help=f"what one unit of the file is: {', '.join(UNITS)}, or metres")
-    group.add_argument("--take-fps", type=_rate, metavar="N", help="the rate at which the take was recorded")
-
-
-def _millimetres(text: str) -> float:
-    try:
-        length = float(text)
-    except ValueError:
-        length = 0.0
-    if not 0.001 <= length <= 1000.0:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a number of millimetres from 0.001 to 1000, such as 0.1')
-    return length
-
-
-def _rate(text: str) -> Fraction:
-    from ..motion.errors import MocapError
-    from ..motion.timeline import parse_rate
-
-    try:
-        return parse_rate(text)
-    except MocapError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _rate_choice(text: str) -> Fraction | Literal["source", "scene"]:
-    if text == "source" or text == "scene":
-        return text
-    return _rate(text)
-
-
-def _controls(text: str) -> str:
-    if text not in CONTROLS:
-        raise argparse.ArgumentTypeError(f'"{text}" is no choice of controls; choose from {", ".join(CONTROLS)}')
-    return text.replace("-", "_")
-
-
-def _reference(text: str) -> int | Literal["rest"] | None:
-    if text == "auto":
-        return None
-    if text == "rest":
-        return "rest"
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f'"{text}" is not a frame number; the first frame is 0 (or write auto or rest)')
-    return int(text)
-
-
-def _morphs(text: str) -> tuple[bool, tuple[tuple[str, str], ...]]:
-    from ..motion.errors import MocapError
-    from ..retarget.extras import parse_names
-
-    if text.strip().lower() == "off":
-        return False, ()
-    try:
-        return True, parse_names(text)
-    except MocapError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _unit(text: str) -> float:
-    if text.lower() in UNITS:
-        return UNITS[text.lower()]
-    try:
-        metres = float(text)
-    except ValueError:
-        metres = 0.0
-    if not 1e-6 <= metres <= 1e6:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a unit of length; write {", ".join(UNITS)} or its metres, such as 0.01')
-    return metres
-
-
-def _axes(text: str) -> str:
-    axes = "" if text.lower() == "none" else text.lower().replace(",", "")
-    if set(axes) - set("xyz") or (not axes and text.lower() != "none"):
-        raise argparse.ArgumentTypeError(f'"{text}" are no axes; write letters of xyz, or none')
-    return "".join(axis for axis in "xyz" if axis in axes)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0.0 <= seconds < 1e4:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a number of seconds, such as 0.5')
-    return seconds
-
-
-def _formats(text: str) -> tuple[str, ...]:
-    wanted = [word.strip().lower() for word in text.split(",") if word.strip()]
-    unknown = [word for word in wanted if word not in FORMATS]
-    if unknown or not wanted:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a list of formats; choose from {", ".join(FORMATS)}')
-    return tuple(name for name in FORMATS if name in wanted)
+    group.add_argument(
+        "--unit", type=values.unit, metavar="UNIT", help=f"what one unit of the file is: {', '.join(values.UNITS)}, or metres"
+    )
+    group.add_argument("--take-fps", type=values.rate, metavar="N", help="the rate at which the take was recorded")
