@@ -18,20 +18,14 @@ import bpy
 from ..blender import live_pose
 from ..motion.errors import MocapError
 from ..stream.greetings import greeted
-from ..stream.performers import Key
 from ..stream.sample import Sampled
-from ..stream.session import LiveSession, recover
-from ..stream.sidecar import Sidecar, reference_text, unfinished
+from ..stream.session import LiveSession
+from ..stream.sidecar import Sidecar, reference_text
 from ..stream.supervisor import Source, StreamError
-from . import body, live_hold, live_notes, live_send, preview, table_sync
-from .live_notes import identity, reference_of
+from . import live_folder, live_hold, live_notes, live_send, live_show
 
 INTERVAL = 1.0 / 60.0
 _SEEN_EVERY = 0.25
-_CHECKED_EVERY = 1.0
-_MOST_PERFORMERS = 64
-_IN_USE = 10.0
-_KINDS = {"body": "Performer", "prop": "Prop", "morphs": "Face"}
 
 
 @dataclass
@@ -91,20 +85,9 @@ def start(scene: bpy.types.Scene) -> None:
     except BaseException:
         folder.cleanup()
         raise
-    _running = Running(session, folder, scene.name, message=_cut_short(scene))
+    _running = Running(session, folder, scene.name, message=live_folder.cut_short(scene))
     if not bpy.app.background and not bpy.app.timers.is_registered(_tick):
         bpy.app.timers.register(_tick, first_interval=0.0, persistent=True)
-
-
-def _cut_short(scene: bpy.types.Scene) -> str:
-    """A sentence on recordings that a crash has cut short: they are whole up to that moment, and said once."""
-    folder = _folder(scene)
-    cut = unfinished(folder) if folder.is_dir() else []
-    if not cut or any(time.time() - path.stat().st_mtime < _IN_USE for path in cut):
-        return ""  # another Blender may be recording there
-    found = recover(folder)
-    names = ", ".join(path.name for path in found[:3])
-    return f"{names}: cut short by a crash, whole up to that moment; Actions of a Recording makes actions of it."
 
 
 def stop() -> None:
@@ -207,7 +190,7 @@ def tick() -> None:
         found.session.tick()
         scene = _scene()
         if scene is not None:
-            _show(found, scene)
+            live_show.show(found, scene)
         now = time.perf_counter()
         found.timing["tick"] = now - began
         _due(found, time.monotonic())
@@ -225,118 +208,6 @@ def pump(seconds: float) -> None:
         tick()
         bpy.context.view_layer.update()
         time.sleep(min(INTERVAL, max(0.0, end - time.monotonic())))
-
-
-def _show(found: Running, scene: bpy.types.Scene) -> None:
-    items = found.session.feed.all()
-    bindings = _bindings(scene, [k for k in items])
-    wanted = {identity(key): key for key in items}
-    keys = [wanted[b.identity] for b in bindings if b.identity in wanted]
-    moments = found.session.poll(keys=keys) if keys else {}
-    found.shown = {identity(key): moment for key, moment in moments.items()}
-    frame = scene.frame_current_final
-    check = time.monotonic() - found.checked > _CHECKED_EVERY
-    if check:
-        found.checked = time.monotonic()
-        found.refused.clear()
-        found.rigs = {who: one for who, one in found.rigs.items() if _still_there(one.obj) and one.current}
-    rigs: list[live_pose.Rig] = []
-    poses: list[Sampled] = []
-    for binding in bindings:
-        moment, obj = found.shown.get(binding.identity), binding.target
-        if moment is None or obj is None or not binding.use or binding.identity in found.refused:
-            continue
-        try:
-            if moment.skeleton is None:
-                continue
-            if preview.shown_on(obj) or obj.mocap.posing != preview.NONE:
-                continue  # a person works on its reference pose
-            live_hold.take_off(obj, frame)
-            if binding.kind == "body":
-                rigs.append(_rig_of(found, binding, obj, moment))
-                poses.append(moment)
-                _faces(found, binding, obj, moment)
-            else:
-                live_pose.write_object(obj, moment.rotations[0], moment.translations[0], float(scene.unit_settings.scale_length))
-        except MocapError as error:
-            found.refused[binding.identity] = str(error)
-    if rigs:
-        live_pose.write_all(rigs, [p.rotations for p in poses], [p.translations for p in poses])
-    for binding in bindings:
-        moment, obj = found.shown.get(binding.identity), binding.target
-        if binding.kind == "morphs" and moment is not None and obj is not None and binding.use:
-            live_hold.take_off(obj, frame)
-            _faces(found, binding, obj, moment)
-
-
-def _rig_of(found: Running, binding, obj: bpy.types.Object, moment: Sampled) -> live_pose.Rig:
-    """What carries the performer's pose to the character, made anew where either has changed."""
-    known = found.rigs.get(binding.identity)
-    assert moment.skeleton is not None
-    if known is not None and _still_there(known.obj) and known.obj == obj and known.fits and known.performer is moment.skeleton:
-        return known
-    source = live_pose.rested(moment.skeleton, *reference_of(binding, moment.skeleton))
-    made = live_pose.Rig(
-        obj,
-        source,
-        table_sync.to_table(obj),
-        controls=bpy.data.scenes[found.scene].mocap.controls.lower() if found.scene in bpy.data.scenes else "auto",
-        adjustments=body.adjustments(obj, _scene()),
-    )
-    made.performer = moment.skeleton
-    found.rigs[binding.identity] = made
-    return made
-
-
-def _still_there(obj: bpy.types.Object) -> bool:
-    """Whether the object was not deleted."""
-    try:
-        return bool(obj.name)
-    except ReferenceError:
-        return False
-
-
-def _faces(found: Running, binding, obj: bpy.types.Object, moment: Sampled) -> None:
-    if not moment.curves:
-        return
-    known = found.faces.get(binding.identity)
-    if known is None or any(name not in known.names for name in moment.curves):
-        names = dict.fromkeys((*(known.names if known is not None else ()), *moment.curves))
-        known = found.faces[binding.identity] = live_pose.Face(obj, list(names))
-    known.write(moment.curves)
-
-
-def _bindings(scene: bpy.types.Scene, keys: list[Key]) -> list:
-    """The scene's list of performers, with those who were heard for the first time."""
-    listed = scene.mocap.live.performers
-    known = {b.identity for b in listed}
-    for key in keys:
-        who = identity(key)
-        if who in known or key[1] == "info" or len(listed) >= _MOST_PERFORMERS:
-            continue
-        known.add(who)
-        made = listed.add()
-        made.identity, made.kind, made.protocol = who, key[1], key[0].partition(" ")[0]
-        made.name = f"{_KINDS[key[1]]} {key[2]}" if key[2].isdigit() else key[2]  # protocols that only number them
-        _choose_character(scene, made)
-    return list(listed)
-
-
-def _choose_character(scene: bpy.types.Scene, made) -> None:
-    """The first performer drives the panel's character, where nobody does; a prop the object of its name."""
-    listed = scene.mocap.live.performers
-    taken = {b.target for b in listed if b.target is not None}
-    if made.kind == "body":
-        obj = scene.mocap.target
-        if obj is None:
-            armatures = [o for o in scene.objects if o.type == "ARMATURE"]
-            obj = armatures[0] if len(armatures) == 1 else None
-        if obj is not None and obj not in taken and obj.library is None:
-            made.target = obj
-    elif made.kind == "prop":
-        obj = scene.objects.get(made.name)
-        if obj is not None and obj.type != "ARMATURE" and obj not in taken and obj.library is None:
-            made.target = obj
 
 
 # --- calibration ------------------------------------------------------------------------------------------------------------------------
@@ -413,55 +284,14 @@ def record(scene: bpy.types.Scene) -> None:
 
 def _record_now(found: Running, scene: bpy.types.Scene) -> None:
     settings = scene.mocap.live
-    folder = recordings(scene)
-    while (folder / f"{take_name(scene)}.pcap").exists():
+    folder = live_folder.recordings(scene)
+    while (folder / f"{live_folder.take_name(scene)}.pcap").exists():
         settings.number += 1
-    notes = Sidecar(take=_clean(settings.take) or "Take", number=settings.number, slate=settings.slate)
+    notes = Sidecar(take=live_folder.clean(settings.take) or "Take", number=settings.number, slate=settings.slate)
     live_notes.keep(found.session, found.rigs, scene, notes)
     settings.rating = 0
-    found.session.record(folder / f"{take_name(scene)}.pcap", preroll=float(settings.preroll), notes=notes)
+    found.session.record(folder / f"{live_folder.take_name(scene)}.pcap", preroll=float(settings.preroll), notes=notes)
     found.message = ""
-
-
-def take_name(scene: bpy.types.Scene) -> str:
-    """Slate, name and number of the next take, as a file's name."""
-    settings = scene.mocap.live
-    parts = (_clean(settings.slate), _clean(settings.take) or "Take", f"{settings.number:03d}")
-    return "_".join(part for part in parts if part)
-
-
-def _clean(text: str) -> str:
-    return "".join(c if c.isalnum() or c in " -." else "_" for c in text).strip(" .")[:80]
-
-
-def recordings(scene: bpy.types.Scene) -> Path:
-    """The folder of recordings; made where it is not there.
-
-    Raises
-    ------
-    StreamError
-        It cannot be made.
-    """
-    folder = _folder(scene)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StreamError(f'The folder "{folder}" for recordings cannot be made ({error.strerror}); choose another.') from None
-    return folder
-
-
-def _folder(scene: bpy.types.Scene) -> Path:
-    chosen = scene.mocap.live.folder.strip()
-    if chosen:
-        return Path(bpy.path.abspath(chosen))
-    return Path(bpy.data.filepath).parent / "mocap" if bpy.data.filepath else Path(_own_folder())
-
-
-def _own_folder() -> str:
-    package = __package__.rpartition(".")[0]
-    if package.startswith("bl_ext."):
-        return bpy.utils.extension_path_user(package, path="recordings", create=True)
-    return str(Path(bpy.utils.resource_path("USER")) / "mocap_recordings")
 
 
 # --- Blender's events -------------------------------------------------------------------------------------------------------------------

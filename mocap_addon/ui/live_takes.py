@@ -105,7 +105,7 @@ def sentence(path: str | Path, made: Sequence[Made]) -> str:
 def _binding(scene: bpy.types.Scene, take: Take):
     facts = take.facts
     key = (str(facts.get("sender", "")), str(facts.get("kind", "body")), str(facts.get("source_id", "")))
-    who = live.identity(key)
+    who = live_notes.identity(key)
     listed = scene.mocap.live.performers
     exact = next((b for b in listed if b.identity == who), None)
     if exact is not None:
@@ -129,7 +129,7 @@ def _body(scene: bpy.types.Scene, take: Take, binding, keep: bool, stack: ExitSt
     obj = binding.target
     if obj.name not in scene.objects:
         raise MocapError(f'"{obj.name}" is not in this scene; choose another character under Live.')
-    rotations, translations = live.reference_of(binding, take.skeleton)
+    rotations, translations = live_notes.reference_of(binding, take.skeleton)
     take = replace(take, skeleton=live_pose.rested(take.skeleton, rotations, translations))
     options = replace(
         settings.job_options(scene.mocap),

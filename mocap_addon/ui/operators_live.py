@@ -9,7 +9,7 @@ import bpy
 from bpy.props import FloatProperty, IntProperty, StringProperty
 
 from ..motion.errors import MocapError
-from . import live, live_send, live_takes
+from . import live, live_folder, live_send, live_takes
 
 
 class _Reports:
@@ -211,7 +211,7 @@ class MOCAP_OT_live_use_recording(bpy.types.Operator):
         if self.filepath:
             return self.execute(context)
         with contextlib.suppress(MocapError):
-            self.filepath = str(live.recordings(context.scene)) + "/"
+            self.filepath = str(live_folder.recordings(context.scene)) + "/"
         context.window_manager.fileselect_add(self)
         return {"RUNNING_MODAL"}
 

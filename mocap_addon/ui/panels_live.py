@@ -8,7 +8,7 @@ import time
 import bpy
 
 from ..stream.protocols import PROTOCOLS
-from . import live, live_send, live_takes
+from . import live, live_folder, live_notes, live_send, live_takes
 from .panels import _Tab, paragraph
 
 _ICONS = {"body": "ARMATURE_DATA", "prop": "OBJECT_DATA", "morphs": "SHAPEKEY_DATA"}
@@ -138,7 +138,7 @@ def _draw_performer(layout: bpy.types.UILayout, context: bpy.types.Context, foun
     if binding.identity in found.refused:
         paragraph(layout, context, found.refused[binding.identity], "ERROR")
         return
-    one = next((p for p in found.session.performers() if live.identity(p.key) == binding.identity), None)
+    one = next((p for p in found.session.performers() if live_notes.identity(p.key) == binding.identity), None)
     if one is None:
         paragraph(layout, context, "Not heard in this session.", "BLANK1")
         return
@@ -166,7 +166,7 @@ class MOCAP_PT_live_record(_Tab, bpy.types.Panel):
             row.alert = True
             row.operator("mocap.live_stop_recording", text=_clock(found), icon="SNAP_FACE")
         else:
-            row.operator("mocap.live_record", text=f"Record {live.take_name(context.scene)}", icon="REC")
+            row.operator("mocap.live_record", text=f"Record {live_folder.take_name(context.scene)}", icon="REC")
         column = layout.column(align=True)
         column.use_property_split = True
         column.use_property_decorate = False
