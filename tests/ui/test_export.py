@@ -89,3 +89,20 @@ def test_words():
     assert operators_export.size_words(1_018_068) == "1.02 MB"
     assert operators_export.error_words(9.5e-5) == "0.095 mm off at most"
     assert operators_export.error_words(1e-6) == "exact"
+
+
+def test_only_what_the_formats_take_notice_of_is_shown():
+    from mocap_addon.ui import panels_export
+    from tests.ui.test_drawing import drawn
+
+    def lines(formats: set[str]) -> set[str]:
+        settings().formats = formats
+        return set(drawn(panels_export.MOCAP_PT_export_settings).splitlines())
+
+    small = {"Small Files", "Limit (mm)", "Leave Keys Out"}
+    settings().preset = "WEB"
+    assert small | {"Match Blender", "Loop", "Original File", "Same Bones in All"} <= lines({"THREEJS", "GLB"})
+    assert not (small | {"Match Blender", "Loop", "Original File"}) & lines({"FBX"})
+    assert "FBX For" in lines({"FBX"}) and "In Place" in lines({"BVH"})
+    assert small <= lines({"VRMA"}) and "Loop" not in lines({"VRMA"})
+    assert "KTX2 Texture" in lines({"MAP"}) and not small & lines({"MAP"})
