@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..motion.errors import MocapError, TargetError
 from ..retarget.motion import PoseMotion
-from . import baseline, compat
+from . import baseline, compat, curves
 from .armature import Target, check
 from .channels import START, Channels, check_channels, curve_channels, pose_channels, time_code_settings
 from .leftovers import rest_keys
@@ -145,9 +145,8 @@ def write_curves(
     values = pairs[1::2]
     if np.any(np.diff(pairs[0::2]) <= 0.0):
         raise MocapError("The samples lie too close together for Blender's frame numbers; resample the take to the scene's rate.")
-    # Bytes, as Blender holds them: it copies those at once, and takes any other width key by key, which costs fourteen times as much.
-    linear = np.full(count, _INTERPOLATION["LINEAR"].value, dtype=np.uint8)
-    constant = np.full(count, _INTERPOLATION["CONSTANT"].value, dtype=np.uint8)
+    linear = np.full(count, _INTERPOLATION["LINEAR"].value, dtype=curves.CHOICE)
+    constant = np.full(count, _INTERPOLATION["CONSTANT"].value, dtype=curves.CHOICE)
     for channel in channels:
         n = len(channel.values)
         interpolation = (constant if channel.stepped else linear)[:n]

@@ -19,6 +19,9 @@ _CODES = {item.identifier: item.value for item in bpy.types.Keyframe.bl_rna.prop
 _KNOWN = {_CODES["CONSTANT"]: curves.CONSTANT, _CODES["LINEAR"]: curves.LINEAR, _CODES["BEZIER"]: curves.BEZIER}
 
 
+CHOICE = np.uint8
+"""What Blender stores a key's interpolation, easing and handle types as: arrays of it are copied whole, of any other type key by key."""
+
 _kept: dict[int, Keys] | None = None
 
 
@@ -125,7 +128,7 @@ def _pairs(points: bpy.types.bpy_prop_collection, name: str, count: int) -> Keys
     return flat.reshape(-1, 2)
 
 
-def _interpolation(points: bpy.types.bpy_prop_collection) -> NDArray[np.int32]:
-    out = np.empty(len(points), dtype=np.int32)
+def _interpolation(points: bpy.types.bpy_prop_collection) -> NDArray[np.uint8]:
+    out = np.empty(len(points), dtype=CHOICE)
     points.foreach_get("interpolation", out)
     return out

@@ -98,7 +98,7 @@ def write_steps(curve: bpy.types.FCurve, pairs: Keys) -> None:
     points.add(len(pairs))
     points.foreach_set("co", np.array(pairs, dtype=np.float32).reshape(-1))
     constant = bpy.types.Keyframe.bl_rna.properties["interpolation"].enum_items["CONSTANT"].value
-    points.foreach_set("interpolation", np.full(len(pairs), constant, dtype=np.int32))
+    points.foreach_set("interpolation", np.full(len(pairs), constant, dtype=curves.CHOICE))
     curve.update()
 
 

@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 from numpy.typing import NDArray
 
-from . import actions, compat
+from . import actions, compat, curves
 from .channels import Channels
 
 Array = NDArray[np.float64]
@@ -111,7 +111,7 @@ def _into(curve: bpy.types.FCurve, frames: Array, values: Array, span: tuple[flo
 
 def _all(points: bpy.types.bpy_prop_collection) -> dict[str, NDArray[np.generic]]:
     out = {name: _get(points, name, 2, np.float32) for name in _VECTORS}
-    out |= {name: _get(points, name, 1, np.int32) for name in _CHOICES}
+    out |= {name: _get(points, name, 1, curves.CHOICE) for name in _CHOICES}
     return out | {name: _get(points, name, 1, np.float32) for name in _NUMBERS}
 
 

@@ -24,6 +24,7 @@ from mathutils.bvhtree import BVHTree
 from numpy.typing import NDArray
 
 from ..feet.ground import Hits
+from ..feet.legs import length
 from ..motion import quat
 from ..motion.errors import MocapError
 from . import object_motion
@@ -176,18 +177,19 @@ class SceneGround:
     def _into(self, one: _Own, origins: Array, directions: Array, lengths: Array, frames: Array, limit: int, enough: Array | None) -> Met:
         """Rays against a surface in axes of its own."""
         if one.world is not None:
-            undo = _inverse(one.world)
-            own, along = origins @ undo[:3, :3].T + undo[:3, 3], directions @ undo[:3, :3].T
+            undo, back = _inverse(one.world)[None], np.zeros(1, dtype=np.int64)
         else:
             at, back = _different(frames)
-            undo = self._remembered(("undo", one.index), at, lambda a: _inverse(self._world(one.carrier, a)))[back]
-            own = np.einsum("nij,nj->ni", undo[:, :3, :3], origins) + undo[:, :3, 3]
-            along = np.einsum("nij,nj->ni", undo[:, :3, :3], directions)
-        size = np.maximum(np.linalg.norm(along, axis=1), 1e-30)
-        met = one.surface.shoot(own, along / size[:, None], lengths * size, limit, None if enough is None else enough * size)
-        back = undo[:3, :3] if one.world is not None else undo[met.ray][:, :3, :3]
-        normal = np.einsum("...ji,...j->...i", back, met.normal)
-        normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-30)[:, None]
+            undo = self._remembered(("undo", one.index), at, lambda a: _inverse(self._world(one.carrier, a)))
+        linear = undo[back, :3, :3]
+        own, along = _turned(linear, origins), _turned(linear, directions)
+        own += undo[back, :3, 3]
+        size = np.maximum(length(along), 1e-30)
+        along /= size[:, None]
+        met = one.surface.shoot(own, along, lengths * size, limit, None if enough is None else enough * size)
+        there = linear if one.world is not None else linear[met.ray]
+        normal = _turned(there.transpose(0, 2, 1), met.normal)
+        normal /= np.maximum(length(normal), 1e-30)[:, None]
         return Met(met.ray, met.distance / size[met.ray], normal, met.part, met.place)
 
     def _world(self, obj: bpy.types.Object, frames: Array) -> Array:
@@ -240,6 +242,15 @@ def _different(frames: Array) -> tuple[Array, Indices]:
         return np.unique(frames, return_inverse=True)
     new = np.concatenate([np.ones(min(len(frames), 1), dtype=bool), step > 0.0])
     return frames[new], np.cumsum(new) - 1
+
+
+def _turned(linear: Array, vectors: Array) -> Array:
+    """Vectors ``(N, 3)`` through matrices ``(N or 1, 3, 3)``. Not by ``@``, which sets threads to work that cost more than the sums."""
+    out = np.empty(vectors.shape, order="F")
+    x, y, z = (vectors[:, k] for k in range(3))
+    for i in range(3):
+        out[:, i] = linear[:, i, 0] * x + linear[:, i, 1] * y + linear[:, i, 2] * z
+    return out
 
 
 def _inverse(matrices: Array) -> Array:
@@ -299,23 +310,20 @@ def _sorted(found: list[tuple[Met, Indices]], origins: Array, directions: Array,
     ray = np.concatenate([met.ray for met, _ in found]) if found else np.zeros(0, dtype=np.int64)
     if not len(ray):
         return out
-    if len(found) == 1:
-        met, numbers = found[0]
-        distance = met.distance * unit
-        out.distance[met.ray, met.place] = distance
-        out.point[met.ray, met.place] = origins[met.ray] + directions[met.ray] * distance[:, None]
-        out.normal[met.ray, met.place] = met.normal
-        out.object[met.ray, met.place] = numbers
-        return out
     distance = np.concatenate([met.distance for met, _ in found]) * unit
-    order = np.lexsort((distance, ray))
-    ray, distance = ray[order], distance[order]
-    first = np.searchsorted(ray, ray, side="left")
-    place = np.arange(len(ray)) - first
-    near = place < limit
-    ray, distance, place, order = ray[near], distance[near], place[near], order[near]
+    normal = np.concatenate([met.normal for met, _ in found])
+    number = np.concatenate([numbers for _, numbers in found])
+    if len(found) == 1:
+        place = found[0][0].place
+    else:
+        order = np.lexsort((distance, ray))
+        sorted_rays = ray[order]
+        place = np.arange(len(ray)) - np.searchsorted(sorted_rays, sorted_rays, side="left")
+        order, place = order[place < limit], place[place < limit]
+        ray, distance, normal, number = ray[order], distance[order], normal[order], number[order]
     out.distance[ray, place] = distance
-    out.point[ray, place] = origins[ray] + directions[ray] * distance[:, None]
-    out.normal[ray, place] = np.concatenate([met.normal for met, _ in found])[order]
-    out.object[ray, place] = np.concatenate([numbers for _, numbers in found])[order]
+    out.object[ray, place] = number
+    for axis in range(3):
+        out.point[ray, place, axis] = origins[ray, axis] + directions[ray, axis] * distance
+        out.normal[ray, place, axis] = normal[:, axis]
     return out

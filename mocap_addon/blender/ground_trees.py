@@ -8,11 +8,13 @@ the middle of the surface, so that single precision is good far away from the or
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
 
 import bpy
 import numpy as np
+from mathutils import Vector
 from mathutils.bvhtree import BVHTree
 from numpy.typing import NDArray
 
@@ -55,7 +57,10 @@ def triangles(obj: bpy.types.Object) -> Triangles | None:
         vertices = np.empty((len(mesh.vertices), 3), dtype=np.float32)
         corners = np.empty((len(mesh.loop_triangles), 3), dtype=np.int32)
         mesh.vertices.foreach_get("co", vertices.reshape(-1))
-        mesh.loop_triangles.foreach_get("vertices", corners.reshape(-1))
+        if len(mesh.polygons) == len(corners) and len(mesh.loops) == corners.size:  # nothing but triangles: as it is stored
+            mesh.attributes[".corner_vert"].data.foreach_get("value", corners.reshape(-1))
+        else:
+            mesh.loop_triangles.foreach_get("vertices", corners.reshape(-1))
         normals = np.empty((len(mesh.polygons), 3), dtype=np.float32)
         mesh.polygons.foreach_get("normal", normals.reshape(-1))
     finally:
@@ -188,25 +193,33 @@ def _cast(tree: BVHTree, starts: Array, steps: Array, lengths: Array) -> tuple[A
 
     Answers are taken apart at once: thousands of them kept together set Python's garbage collector to work, which costs as much again.
     """
-    distances: list[float] = []
-    faces: list[int] = []
-    cast, far, face = tree.ray_cast, distances.append, faces.append
     same = len(steps) > 0 and bool((steps == steps[0]).all())
-    along = repeat(tuple(steps[0].tolist())) if same else steps.tolist()
-    for start, step, length in zip(starts.tolist(), along, lengths.tolist(), strict=False):
-        _, _, index, distance = cast(start, step, length)
-        if index is None:
-            far(0.0)
-            face(-1)
-        else:
-            far(distance)
-            face(index)
-    return np.array(distances, dtype=np.float64), np.array(faces, dtype=np.int64)
+    along = repeat(Vector(steps[0].tolist())) if same else _rows(steps)
+    faces: list[int] = []
+    face = faces.append
+
+    def far() -> Iterator[float]:
+        for _, _, index, distance in map(tree.ray_cast, _rows(starts), along, lengths.tolist()):
+            face(-1 if index is None else index)
+            yield distance or 0.0
+
+    return np.fromiter(far(), dtype=np.float64, count=len(starts)), np.array(faces, dtype=np.int64)
+
+
+def _rows(points: Array) -> Iterator[tuple[float, float, float]]:
+    """The rows of ``(N, 3)``, without a list of each."""
+    return zip(points[:, 0].tolist(), points[:, 1].tolist(), points[:, 2].tolist(), strict=True)
+
+
+def _bounds(vertices: NDArray[np.floating]) -> tuple[Array, Array]:
+    """Lowest and highest of ``(V, 3)`` along each axis."""
+    columns = [vertices[:, axis] for axis in range(3)]
+    return np.array([c.min() for c in columns]), np.array([c.max() for c in columns])
 
 
 def as_it_is(tree: BVHTree, surface: Triangles) -> Solid:
     """The surface of one object in its own axes, with the tree that Blender has built over it."""
-    low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
+    low, high = _bounds(surface.vertices)
     return Solid(tree, np.zeros(3), low - NEXT, high + NEXT, surface, np.zeros(1, dtype=np.int64))
 
 
@@ -218,8 +231,8 @@ def solid(parts: list[Triangles], matrices: list[Array | None]) -> Solid | None:
     if not parts:
         return None
     placed = [_placed(part, matrix) for part, matrix in zip(parts, matrices, strict=True)]
-    low = np.min([v.min(axis=0) for v, _ in placed], axis=0)
-    high = np.max([v.max(axis=0) for v, _ in placed], axis=0)
+    bounds = [_bounds(v) for v, _ in placed]
+    low, high = np.min([b for b, _ in bounds], axis=0), np.max([b for _, b in bounds], axis=0)
     origin = 0.5 * (low + high)
     starts = np.cumsum([0, *(len(c) for _, c in placed)])
     offsets = np.cumsum([0, *(len(v) for v, _ in placed)])

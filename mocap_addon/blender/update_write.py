@@ -21,6 +21,7 @@ from ..rig.table import CorrectionTable
 from . import actions, baseline, companions, compat, extra_keys, hand_edits
 from .baseline import Baseline
 from .channels import Channels, in_mode, to_rotations
+from .curves import CHOICE
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +194,7 @@ def _copy_keys(source: bpy.types.FCurve, target: bpy.types.FCurve) -> None:
     if not count:
         return
     target.keyframe_points.add(count)
-    for names, width, dtype in ((_CHOICES, 1, np.int32), (_NUMBERS, 1, np.float32), (_FLAGS, 1, bool), (_VECTORS, 2, np.float32)):
+    for names, width, dtype in ((_CHOICES, 1, CHOICE), (_NUMBERS, 1, np.float32), (_FLAGS, 1, bool), (_VECTORS, 2, np.float32)):
         values = np.empty(width * count, dtype=dtype)
         for name in names:
             source.keyframe_points.foreach_get(name, values)

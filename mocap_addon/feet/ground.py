@@ -39,10 +39,16 @@ class Hits:
 
     @classmethod
     def none(cls, rays: int, limit: int) -> Hits:
-        """No hit at all."""
+        """No hit at all. Laid out hit by hit: mostly there are only first ones, and what is behind them is then never touched."""
         return cls(
-            np.full((rays, limit), np.inf), np.zeros((rays, limit, 3)), np.zeros((rays, limit, 3)), np.full((rays, limit), -1, np.int64)
-        )
+            np.full((rays, limit), np.inf, order="F"), np.zeros((rays, limit, 3), order="F"), np.zeros((rays, limit, 3), order="F"),
+            np.full((rays, limit), -1, np.int64, order="F"),
+        )  # fmt: skip
+
+    def met(self) -> Hits:
+        """Without the columns behind all hits."""
+        count = max(np.count_nonzero(np.any(self.object >= 0, axis=0)), 1)
+        return Hits(self.distance[:, :count], self.point[:, :count], self.normal[:, :count], self.object[:, :count])
 
 
 class Ground(Protocol):

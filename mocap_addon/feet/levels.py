@@ -120,11 +120,20 @@ def _follow(
         points[..., 2] = floor[rest, None] + rise
         hits = terrain.cast_down(
             ground, points.reshape(-1, 3), np.repeat(times[rest], p), settings.trace_up + SEARCH, settings.trace_down + SEARCH, 8
-        )
+        ).met()
         ok = terrain.standable(hits, steepest).reshape(n - first, p, -1)
+        plain = _plain(hits, ok)
         base = rise
         stop = n
         for i in range(first, n):
+            row = plain.at(i - first, floor[i] + rise, settings)
+            if row >= 0:
+                height[i], normal[i], index[i] = plain.height[row], plain.normal[row], plain.object[row]
+                rise, last = plain.ball[row] - float(floor[i]), (ball[i], plain.up[row])
+                if abs(rise - base) > SEARCH - 0.5:
+                    stop = i + 1
+                    break
+                continue
             # the level of the contact before, its plane gone on with, a high step up or down, the take's own: the first that finds most
             found = _one(hits, ok[i - first], (i - first) * p, floor[i], rise, settings)
             gone_on = rise if last is None else rise + _on_plane(last, ball[i])
@@ -143,6 +152,42 @@ def _follow(
                 break
         first = stop
     return _Under(height, normal, index)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plain:
+    """Soles under which each ray finds one surface to stand on and no other: nothing is to be chosen there."""
+
+    row: list[int]
+    height: Array
+    normal: Array
+    object: Indices
+    low: list[float]
+    high: list[float]
+    ball: list[float]
+    up: Array
+
+    def at(self, sole: int, level: float, settings: FeetSettings) -> int:
+        """The row of a sole that is plain and within the trace of a level; -1: it is not."""
+        row = self.row[sole]
+        within = row >= 0 and self.high[row] - level <= settings.trace_up and level - self.low[row] <= settings.trace_down
+        return row if within else -1
+
+
+def _plain(hits: Hits, ok: Flags) -> _Plain:
+    """Those of the soles whose hits ``ok (n, P, K)`` can be stood on; ``row`` says where each is found, -1: it is not plain."""
+    n, p, _ = ok.shape
+    plain: Indices = np.flatnonzero((np.count_nonzero(ok, axis=2) == 1).all(axis=1))
+    row = np.full(n, -1)
+    row[plain] = np.arange(len(plain))
+    ray = np.repeat(plain * p, p) + np.tile(np.arange(p, dtype=np.int64), len(plain))
+    place: Indices = ok[plain].argmax(axis=2).ravel()
+    z = hits.point[ray, place, 2].reshape(-1, p)
+    normal = hits.normal[ray, place].reshape(-1, p, 3)
+    normal = np.where(normal[..., 2:] < 0.0, -normal, normal)
+    low, high = z.min(axis=1).tolist(), z.max(axis=1).tolist()
+    number = hits.object[ray, place].reshape(-1, p)
+    return _Plain(row.tolist(), z, normal, number, low, high, z[:, -1].tolist(), unit(normal.mean(axis=1)))
 
 
 def _on_plane(last: tuple[Array, Array], ball: Array) -> float:

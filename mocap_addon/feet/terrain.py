@@ -75,6 +75,7 @@ def standable(hits: Hits, steepest: float) -> Flags:
 
 def nearest_to(hits: Hits, wanted: Array, steepest: float, up: float = np.inf, down: float = np.inf) -> Surface:
     """The standable surface nearest to the heights ``wanted`` (N,), no more than ``up`` above and ``down`` below them."""
+    hits = hits.met()
     z = hits.point[..., 2]
     away = z - wanted[:, None]
     ok = standable(hits, steepest) & (away <= up) & (away >= -down)
