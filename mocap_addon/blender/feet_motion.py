@@ -96,11 +96,12 @@ class LegMotion:
         take, target = self.take, self.target
         rest = take.skeleton.rest_rotations
         turned: dict[int, Array] = {}
-        after = result.onto(take)
+        after: Take | None = None
         for k, joint in enumerate(result.joints):
             if target.inherits_rotation[self.joints[joint]]:
                 turned[joint] = quat.mul(quat.inv(rest[joint]), result.local_rotations[:, k])
             else:  # turns in the armature's axes, whatever its parent does
+                after = result.onto(take) if after is None else after
                 rest_global = target.skeleton.rest_global_rotations[self.joints[joint]]
                 own = quat.mul(target.object_rotation, quat.mul(quat.inv(self.turn), after.global_rotations[:, joint]))
                 turned[joint] = quat.mul(quat.inv(rest_global), own)

@@ -41,13 +41,13 @@ def measured(obj: bpy.types.Object, target: Target, roles: RoleMap) -> dict[str,
         What :func:`.armature.read` said about it.
     roles : RoleMap
     """
-    skins = list(_skins(obj))
+    skins = [_Skin(mesh, into, target) for mesh, into in _skins(obj)]
     out: dict[str, Sole] = {}
     for side in SIDES:
         foot, toe = roles.one(f"{side}Foot"), roles.one(f"{side}Toes")
         if foot is None:
             continue
-        found = _one(skins, obj, target, foot, toe)
+        found = _one(skins, target, foot, toe)
         if found is not None:
             out[side] = found
     return out
@@ -64,7 +64,7 @@ def _skins(obj: bpy.types.Object) -> Iterator[tuple[bpy.types.Object, Array]]:
             yield one, own @ np.array(one.matrix_world, dtype=np.float64)
 
 
-def _one(skins: list[tuple[bpy.types.Object, Array]], obj: bpy.types.Object, target: Target, foot: int, toe: int | None) -> Sole | None:
+def _one(skins: list[_Skin], target: Target, foot: int, toe: int | None) -> Sole | None:
     skeleton = target.skeleton
     ankle = skeleton.rest_global_positions[foot]
     below = {skeleton.names[j] for j in range(len(skeleton)) if j == foot or skeleton.is_below(j, foot)}
@@ -75,7 +75,7 @@ def _one(skins: list[tuple[bpy.types.Object, Array]], obj: bpy.types.Object, tar
         return None
     ahead /= reach
     radius = 4.0 * max(reach, float(np.linalg.norm(end - ankle)))
-    found = [_vertices(mesh, into, target, ankle, radius, below) for mesh, into in skins]
+    found = [skin.vertices(ankle, radius, below) for skin in skins]
     points = np.concatenate(found) if found else np.zeros((0, 3))
     if len(points) < _FEWEST:
         return None
@@ -95,24 +95,33 @@ def _one(skins: list[tuple[bpy.types.Object, Array]], obj: bpy.types.Object, tar
     return Sole(heel_height, ball_height, max(-back, 0.0), front - reach, reach if toe is None else None)
 
 
-def _vertices(mesh: bpy.types.Object, into: Array, target: Target, ankle: Array, radius: float, bones: set[str]) -> Array:
-    """Vertices ``(N, 3)`` around a foot that belong most of all to ``bones``; world axes, metres, from the armature's origin."""
-    data = mesh.data
-    flat = np.empty(3 * len(data.vertices), dtype=np.float32)
-    data.vertices.foreach_get("co", flat)
-    points = flat.reshape(-1, 3).astype(np.float64) @ into[:3, :3].T + into[:3, 3]
-    points = quat.rotate(target.object_rotation, points) * target.metres_per_unit
-    near = np.flatnonzero((np.linalg.norm(points - ankle, axis=1) < radius) & (points[:, 2] < ankle[2] + 0.1 * radius))
-    ours = {group.index for group in mesh.vertex_groups if group.name in bones}
-    deforming = {group.index for group in mesh.vertex_groups if group.name in target.skeleton}
-    if not ours:
-        return np.zeros((0, 3))
-    picked: list[int] = []
-    for i in near.tolist():
-        best, most = -1, 0.0
-        for one in data.vertices[i].groups:
-            if one.weight > most and one.group in deforming:
-                best, most = one.group, one.weight
-        if best in ours:
-            picked.append(i)
-    return points[picked]
+class _Skin:
+    """A mesh that an armature deforms: where its vertices are, and which bone each belongs to most of all."""
+
+    def __init__(self, mesh: bpy.types.Object, into: Array, target: Target) -> None:
+        flat = np.empty(3 * len(mesh.data.vertices), dtype=np.float32)
+        mesh.data.vertices.foreach_get("co", flat)
+        points = flat.reshape(-1, 3).astype(np.float64) @ into[:3, :3].T + into[:3, 3]
+        self._points = quat.rotate(target.object_rotation, points) * target.metres_per_unit
+        self._vertices = mesh.data.vertices
+        self._bones = {group.index: group.name for group in mesh.vertex_groups if group.name in target.skeleton}
+        self._of: dict[int, str] = {}
+
+    def vertices(self, ankle: Array, radius: float, bones: set[str]) -> Array:
+        """Vertices ``(N, 3)`` around a foot that belong most of all to ``bones``; world axes, metres, from the armature's origin."""
+        if bones.isdisjoint(self._bones.values()):
+            return np.zeros((0, 3))
+        low = np.flatnonzero(self._points[:, 2] < ankle[2] + 0.1 * radius)
+        near = low[np.linalg.norm(self._points[low] - ankle, axis=1) < radius]
+        return self._points[[i for i in near.tolist() if self._bone(i) in bones]]
+
+    def _bone(self, vertex: int) -> str:
+        """Its bone; empty where it has none. Feet stand close to each other, so vertices are asked for twice."""
+        found = self._of.get(vertex)
+        if found is None:
+            best, most = -1, 0.0
+            for one in self._vertices[vertex].groups:
+                if one.weight > most and one.group in self._bones:
+                    best, most = one.group, one.weight
+            found = self._of[vertex] = self._bones.get(best, "")
+        return found

@@ -147,9 +147,10 @@ def _result(
     traces = baked.soles.copy()
     slope = -normals[..., :2] / np.maximum(normals[..., 2:], 0.2)
     traces[..., 2] = surface.height.reshape(-1, 2, 3) + (slope * (baked.soles - points)[..., :2]).sum(axis=-1)
-    footprints = report.footprints(job, prints, path, baked, gate)
+    slid = report.sliding(job, baked.soles, path.normal, path.held)
+    footprints = report.footprints(job, prints, baked, gate, slid)
     return FeetResult(
         baked.joints, baked.local_rotations, baked.moving, baked.local_translations, shift, job.found.parts,
         job.found.held.astype(np.float64), gate, path.weight * gate, baked.soles, traces, normals, footprints,
-        report.summary(job, prints, path, baked, gate, traces, footprints), report.notes(job, prints, footprints),
+        report.summary(job, prints, path, baked, traces, slid, footprints), report.notes(job, prints, footprints),
     )  # fmt: skip

@@ -13,36 +13,49 @@ from .footprints import Prints
 from .job import Job
 from .legs import length
 from .paths import Path
-from .result import BALL, TOE, Footprint
+from .result import BALL, HEEL, TOE, Footprint
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Indices = NDArray[np.int64]
 
 REACHED = 0.002
 """Metres that an ankle may miss its place by."""
 
 
-def footprints(job: Job, prints: Prints, path: Path, baked: Baked, gate: Array) -> tuple[Footprint, ...]:
-    """The places, each with how well it was kept."""
-    slid = metrics.sliding(
-        _standing(job, baked.soles), path.normal, job.take.times, path.held & (gate > 0.999), _carried(job, _standing(job, baked.soles))
+def footprints(job: Job, prints: Prints, baked: Baked, gate: Array, slid: Array) -> tuple[Footprint, ...]:
+    """The places, each with how well it was kept; ``slid`` as :func:`sliding` gives it."""
+    full = gate > 0.999
+    full[:-1] &= full[1:]
+    travel = np.where(full, np.nan_to_num(slid, nan=0.0), 0.0) * np.diff(job.take.times, append=job.take.times[-1:])[:, None]
+    drift = _summed(travel, prints.side, prints.start, prints.end)
+    out_of_reach = _summed(baked.solved.missing >= REACHED, prints.side, prints.start, prints.end)
+    rows = zip(
+        prints.side.tolist(), prints.start.tolist(), prints.end.tolist(), prints.place.tolist(), prints.rotation.tolist(),
+        prints.normal.tolist(), prints.object.tolist(), drift.tolist(), (out_of_reach == 0).tolist(), strict=True,
+    )  # fmt: skip
+    return tuple(
+        Footprint("left" if side == 0 else "right", a, b, tuple(place), tuple(rotation), tuple(normal), number, travelled, reached)
+        for side, a, b, place, rotation, normal, number, travelled, reached in rows
     )
-    out: list[Footprint] = []
-    steps = np.diff(job.take.times, append=job.take.times[-1:])
-    travel = np.nan_to_num(slid, nan=0.0) * steps[:, None]
-    for i in range(len(prints.side)):
-        side, a, b = int(prints.side[i]), int(prints.start[i]), int(prints.end[i])
-        out.append(
-            Footprint(
-                "left" if side == 0 else "right", a, b, _triple(prints.place[i]), _four(prints.rotation[i]), _triple(prints.normal[i]),
-                int(prints.object[i]), float(travel[a:b, side].sum()), bool(np.all(baked.solved.missing[a:b, side] < REACHED)),
-            )
-        )  # fmt: skip
-    return tuple(out)
+
+
+def _summed(values: Array | Flags, side: Indices, start: Indices, end: Indices) -> Array:
+    """Sums (n,) of values (F, 2) over contacts."""
+    total = np.cumsum(np.concatenate([np.zeros((1, 2)), values.astype(np.float64)]), axis=0)
+    return total[end, side] - total[start, side]
+
+
+def sliding(job: Job, soles: Array, normal: Array, held: Flags) -> Array:
+    """(F, 2): how fast what a foot stands on slides over what carries it, see :func:`.metrics.sliding`."""
+    standing = _standing(job, soles)
+    return metrics.sliding(standing, normal, job.take.times, held, _carried(job, standing))
 
 
 def _standing(job: Job, soles: Array) -> Array:
-    """Points (F, 2, 3, 3) that a foot can stand on: where it bends at the ball the tip is none of them (the ball stands in for it)."""
+    """Points (F, 2, n, 3) that a foot can stand on: where it bends at the ball the tip is none of them (the ball stands in for it)."""
+    if all(job.has_toe):
+        return soles[:, :, :TOE]
     out = soles.copy()
     for side in range(2):
         if job.has_toe[side]:
@@ -50,36 +63,31 @@ def _standing(job: Job, soles: Array) -> Array:
     return out
 
 
-def _triple(v: Array) -> tuple[float, float, float]:
-    return (float(v[0]), float(v[1]), float(v[2]))
-
-
-def _four(q: Array) -> tuple[float, float, float, float]:
-    return (float(q[0]), float(q[1]), float(q[2]), float(q[3]))
-
-
 def _carried(job: Job, soles: Array) -> Array | None:
     """Velocity of what is under every point of the soles; None where nothing moves."""
     if job.under is None:
         return None
-    objects = np.repeat(job.under.ravel(), 3)
+    f, _, n, _ = soles.shape
+    objects, times = np.repeat(job.under.ravel(), n), np.repeat(job.take.times, 2 * n)
     dt = signals.spacing(job.take.times)
-    return terrain.carried_velocity(job.ground, soles.reshape(-1, 3), objects, np.repeat(job.take.times, 6), dt).reshape(soles.shape)
+    return terrain.carried_velocity(job.ground, soles.reshape(-1, 3), objects, times, dt).reshape(f, 2, n, 3)
 
 
 def summary(
-    job: Job, prints: Prints, path: Path, baked: Baked, gate: Array, traces: Array, made: tuple[Footprint, ...]
+    job: Job, prints: Prints, path: Path, baked: Baked, traces: Array, slid: Array, made: tuple[Footprint, ...]
 ) -> dict[str, object]:
-    """The report for JSON."""
+    """The report for JSON; ``slid`` as :func:`sliding` gives it."""
     times, held = job.take.times, path.held
     stands = held & (path.owner >= 0)
     on_ground = np.zeros_like(stands)
     if len(prints.side):
         on_ground = stands & (prints.object[np.maximum(path.owner, 0)] >= 0)
     before_floor = np.repeat(path.floor[..., None], 3, axis=2)
-    before = _figures(job, job.soles, before_floor, np.broadcast_to([0.0, 0.0, 1.0], path.normal.shape), held, held, times)
-    after = _figures(job, baked.soles, traces[..., 2], path.normal, held, on_ground, times)
+    up = np.broadcast_to([0.0, 0.0, 1.0], path.normal.shape)
+    before = _figures(job.soles, before_floor, up, sliding(job, job.soles, up, held), held, held, times)
+    after = _figures(baked.soles, traces[..., 2], path.normal, slid, held, on_ground, times)
     missing = np.where(held, baked.solved.missing, 0.0)
+    offset, travel = baked_offset(job, baked), _source_travel(job, prints)
     return {
         "mode": job.settings.mode,
         "frames": len(times),
@@ -87,9 +95,9 @@ def summary(
         "before": before,
         "after": after,
         "pelvis": {
-            "lowest_mm": float(baked_offset(job, baked).min() * 1e3),
-            "highest_mm": float(baked_offset(job, baked).max() * 1e3),
-            "jerk_ratio": _jerk_ratio(job, baked),
+            "lowest_mm": float(offset.min() * 1e3),
+            "highest_mm": float(offset.max() * 1e3),
+            "jerk_ratio": _jerk_ratio(job, offset),
         },
         "unreached_frames": int(np.count_nonzero((missing > REACHED).any(axis=1))),
         "unreached_mm": float(missing.max(initial=0.0) * 1e3),
@@ -97,9 +105,9 @@ def summary(
             {
                 "side": p.side, "start_s": float(times[p.start]), "end_s": float(times[p.end - 1]),
                 "on": job.ground.names[p.object] if 0 <= p.object < len(job.ground.names) else None,
-                "slid_mm": p.drift * 1e3, "source_slid_mm": float(_source_travel(job, p) * 1e3), "reached": p.reached,
+                "slid_mm": p.drift * 1e3, "source_slid_mm": own * 1e3, "reached": p.reached,
             }
-            for p in made
+            for p, own in zip(made, travel.tolist(), strict=True)
         ],
     }  # fmt: skip
 
@@ -110,24 +118,21 @@ def baked_offset(job: Job, baked: Baked) -> Array:
     return quat.rotate(job.legs.above_hips, baked.local_translations[:, 0] - source)[:, 2]
 
 
-def _jerk_ratio(job: Job, baked: Baked) -> float:
+def _jerk_ratio(job: Job, offset: Array) -> float:
     own = metrics.vertical_jerk(job.legs.hips[:, 2], job.take.times)
-    new = metrics.vertical_jerk(job.legs.hips[:, 2] + baked_offset(job, baked), job.take.times)
+    new = metrics.vertical_jerk(job.legs.hips[:, 2] + offset, job.take.times)
     return new / own if own > 1e-9 else 1.0
 
 
-def _source_travel(job: Job, p: Footprint) -> float:
-    side = 0 if p.side == "left" else 1
-    points = job.soles[p.start : p.end, side, :2]
-    low = points[..., 2].argmin(axis=1)
-    step = np.diff(points, axis=0)[..., :2]
-    if not len(step):
-        return 0.0
-    return float(length(np.take_along_axis(step, low[:-1, None, None], axis=1)[:, 0]).sum())
+def _source_travel(job: Job, prints: Prints) -> Array:
+    """(n,): how far the lower one of heel and ball of the source goes in each contact, metres."""
+    points = job.soles[:, :, :TOE]
+    step = length(np.diff(points, axis=0)[..., :2])
+    heel_lower = points[:-1, :, HEEL, 2] <= points[:-1, :, BALL, 2]
+    return _summed(np.where(heel_lower, step[..., HEEL], step[..., BALL]), prints.side, prints.start, prints.end - 1)
 
 
-def _figures(job: Job, soles: Array, surface: Array, normal: Array, held: Flags, on_ground: Flags, times: Array) -> dict[str, float]:
-    slid = metrics.sliding(_standing(job, soles), normal, times, held, _carried(job, _standing(job, soles)))
+def _figures(soles: Array, surface: Array, normal: Array, slid: Array, held: Flags, on_ground: Flags, times: Array) -> dict[str, float]:
     known = slid[~np.isnan(slid)]
     deep = metrics.penetration(soles, surface)
     gaps = metrics.gap(soles, surface, on_ground, normal)

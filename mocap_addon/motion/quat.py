@@ -106,26 +106,26 @@ def from_axis_angle(axis: ArrayLike, angle: ArrayLike) -> Array:
 def exp(v: Array) -> Array:
     """Rotation vector ``(..., 3)`` (axis times angle, radians) -> quaternion. Exact at zero."""
     angle = np.sqrt(np.einsum("...i,...i->...", v, v))
-    half = 0.5 * angle
-    factor = 0.5 * np.sinc(half / np.pi)  # sin(angle / 2) / angle
+    half = np.asarray(0.5 * angle)
+    factor = np.ones_like(half)  # 2 sin(angle / 2) / angle
+    np.divide(np.sin(half), half, out=factor, where=half > 0.0)
+    factor *= 0.5
     return pack(np.cos(half), factor * v[..., 0], factor * v[..., 1], factor * v[..., 2])
 
 
 def log(q: Array) -> Array:
     """Rotation vector ``(..., 3)`` of the shorter turn (angle in [0, pi], radians). Exact at identity."""
-    q = np.where(q[..., :1] < 0.0, -q, q)
-    s = np.sqrt(np.einsum("...i,...i->...", q[..., 1:], q[..., 1:]))
-    angle = 2.0 * np.arctan2(s, q[..., 0])
+    w, axis = q[..., 0], q[..., 1:]
+    s = np.sqrt(np.einsum("...i,...i->...", axis, axis))
+    angle = 2.0 * np.arctan2(s, np.abs(w))
     factor = np.where(s > 1e-12, angle / np.maximum(s, 1e-300), 2.0)
-    return q[..., 1:] * factor[..., None]
+    return axis * np.where(w < 0.0, -factor, factor)[..., None]
 
 
 def angle(a: Array, b: Array) -> Array:
     """Angle in radians between rotations ``a`` and ``b``, in [0, pi]; accurate near zero (``4 asin(|a - b| / 2)``)."""
-    chord = np.minimum(
-        np.einsum("...i,...i->...", a - b, a - b),
-        np.einsum("...i,...i->...", a + b, a + b),
-    )
+    apart, together = a - b, a + b
+    chord = np.minimum(np.einsum("...i,...i->...", apart, apart), np.einsum("...i,...i->...", together, together))
     return 4.0 * np.arcsin(np.clip(0.5 * np.sqrt(chord), 0.0, 1.0))
 
 
@@ -157,14 +157,15 @@ def between(u: Array, v: Array, fallback_axis: ArrayLike = (1.0, 0.0, 0.0)) -> A
     u = np.asarray(u, dtype=np.float64)
     v = np.asarray(v, dtype=np.float64)
     lengths = np.sqrt(np.einsum("...i,...i->...", u, u) * np.einsum("...i,...i->...", v, v))
-    across = cross(u, v)
+    (ux, uy, uz), (vx, vy, vz) = ((a[..., 0], a[..., 1], a[..., 2]) for a in (u, v))
     w = lengths + np.einsum("...i,...i->...", u, v)
-    q = np.concatenate([w[..., None], across], axis=-1)
+    q = pack(w, uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx)
     norm = np.sqrt(np.einsum("...i,...i->...", q, q))
-    opposite = norm < 1e-9 * lengths
+    opposite, nothing = norm < 1e-9 * lengths, lengths < 1e-300
     if np.any(opposite):
-        q = np.where(opposite[..., None], _half_turn(np.broadcast_to(u, across.shape), fallback_axis), q)
-    q = np.where((lengths < 1e-300)[..., None], IDENTITY, q)
+        q = np.where(opposite[..., None], _half_turn(np.broadcast_to(u, (*np.shape(w), 3)), fallback_axis), q)
+    if np.any(nothing):
+        q = np.where(nothing[..., None], IDENTITY, q)
     return np.asfortranarray(normalize(q))
 
 
