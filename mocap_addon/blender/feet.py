@@ -16,24 +16,23 @@ import bpy
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import __version__
 from ..feet.body import Feet
 from ..feet.ground import Ground
 from ..feet.plan import plan_feet
 from ..feet.result import FeetResult, Gates
 from ..motion import quat
-from ..motion.errors import MocapError, RigError, TargetError
+from ..motion.errors import MocapError
 from ..retarget.motion import PoseMotion
-from . import actions, baseline, compat, feet_gates, feet_keys, feet_motion, hand_edits, playing
+from . import actions, compat, feet_actions, feet_gates, feet_keys, feet_reading, playing
 from .actions import Rollback
 from .armature import check
 from .channels import check_channels, pose_channels
 from .control_rig import CONTROLS, Controls
 from .feet_motion import LegMotion
-from .feet_recipe import FEET, FeetOptions, feet_of, opened, options_of, source_of
+from .feet_recipe import FeetOptions, feet_of, opened, options_of
 from .job import JobResult
 from .playing import Playing
-from .recipes import recipe_of, store_recipe
+from .recipes import recipe_of
 
 Array = NDArray[np.float64]
 
@@ -117,7 +116,7 @@ def bake_feet(
         One plain sentence; nothing has been changed then.
     """
     options = options or FeetOptions()
-    action = _present(obj)
+    action = feet_actions.present(obj)
     into = action if feet_of(action) is not None else None
     return _bake(obj, options, into, ground, gates, name)
 
@@ -133,14 +132,14 @@ def rebake_feet(
         Its feet were not baked here, or the action from before is gone.
     """
     check(obj)
-    action = action or _present(obj)
+    action = action or feet_actions.present(obj)
     return _bake(obj, options or options_of(action), action, ground, None, None)
 
 
 def check_feet(obj: bpy.types.Object, options: FeetOptions | None = None, *, ground: Ground | None = None) -> FeetBake:
     """Measure feet against the ground without baking: the character's action as it is. Nothing is changed; ``before`` is the action."""
     options = options or FeetOptions()
-    action = _present(obj)
+    action = feet_actions.present(obj)
     options = replace(options, settings=replace(options.settings, mode="off"))
     chosen = playing.by_itself(obj, action, compat.assigned_slot(obj.animation_data))
     legs, result, notes, timing = _planned(obj, chosen, chosen, options, None, ground, None)
@@ -208,24 +207,12 @@ def _over(motion: PoseMotion, new: PoseMotion) -> PoseMotion:
     )
 
 
-def _present(obj: bpy.types.Object) -> bpy.types.Action:
-    check(obj)
-    animation = obj.animation_data
-    if animation is None or animation.action is None:
-        raise RigError(f'"{obj.name}" has no action; put a take onto it first, or choose one of its actions.')
-    if animation.use_tweak_mode:
-        raise TargetError(f'An NLA strip of "{obj.name}" is being edited; leave tweak mode (Tab in the NLA editor) first.')
-    if compat.SLOTTED and compat.assigned_slot(animation) is None:
-        raise RigError(f'The action "{animation.action.name}" has no slot for "{obj.name}"; choose one beside the action.')
-    return animation.action
-
-
 def _bake(
     obj: bpy.types.Object, options: FeetOptions, into: bpy.types.Action | None, ground: Ground | None, gates: Gates | None, name: str | None
 ) -> FeetBake:
-    slot = _slot(obj, into)
+    slot = feet_actions.slot_of(obj, into)
     baked = feet_of(into) or {}
-    source, source_slot = _source(into, baked, obj, slot)
+    source, source_slot = feet_actions.source_and_slot(into, baked, obj, slot)
     chosen = playing.by_itself(obj, source, source_slot)
     gated = chosen if into is None else playing.by_itself(obj, into, slot)
     legs, result, notes, timing = _planned(obj, chosen, gated, options, baked.get("locks"), ground, gates)
@@ -249,46 +236,22 @@ def _bake(
     with Rollback() as undo:
         action = (into or source).copy()
         undo.add(lambda: bpy.data.actions.remove(action))
-        bag = compat.ensure_bag(action, _same_slot(action, slot))
+        bag = compat.ensure_bag(action, feet_actions.same_slot(action, slot))
         if into is not None:
             feet_keys.copy_curves(bag, {(c.data_path, c.array_index): c for c in chosen.curves}, paths | set(baked.get("paths") or ()))
         written = feet_keys.rewrite(bag, legs.frames, channels, span)
         feet_gates.write_gates(bag, keys)
-        _remember(action, source, obj, stored, legs)
+        feet_actions.remember(action, source, obj, stored, legs)
         feet_gates.add_properties(obj, undo)
         if into is None:
             action.name = name or f"{source.name} feet"
-            actions.make_active(obj, action, _same_slot(action, slot), undo)
+            actions.make_active(obj, action, feet_actions.same_slot(action, slot), undo)
             action.use_fake_user = False
-            _keep(obj, source, source_slot, options, undo)
+            feet_actions.keep(obj, source, source_slot, options, undo)
     if into is not None:
-        _take_place(into, action)
+        feet_actions.take_place(into, action)
     timing["write"] = time.perf_counter() - started
     return FeetBake(action, source, legs.frames, legs.feet, result, motion, legs.body(result), written, notes, timing)
-
-
-def _slot(obj: bpy.types.Object, into: bpy.types.Action | None) -> compat.Slot:
-    """The slot of the action that is the character's: the assigned one, or where the action is not assigned the one that suits it."""
-    animation = obj.animation_data
-    if into is None or (animation is not None and animation.action == into):
-        return compat.assigned_slot(animation)
-    suitable = playing.suitable_slots(obj, into)
-    if not suitable:
-        raise RigError(f'The action "{into.name}" moves no bone of "{obj.name}"; choose an action made for it.')
-    return suitable[0]
-
-
-def _source(
-    into: bpy.types.Action | None, baked: Mapping[str, Any], obj: bpy.types.Object, slot: compat.Slot
-) -> tuple[bpy.types.Action, compat.Slot]:
-    """The action to read: the present one, or the one that its feet were baked from."""
-    if into is None:
-        return obj.animation_data.action, slot
-    source = source_of(into)
-    slots = [s for s in compat.slots(source) if s is None or playing.slot_name(s) == baked.get("slot")] or list(compat.slots(source))
-    if not slots:
-        raise MocapError(f'The action "{source.name}" has no slot any more; retarget the take anew.')
-    return source, slots[0]
 
 
 def _planned(
@@ -303,7 +266,7 @@ def _planned(
     """Motion and plan: nothing is changed."""
     started = time.perf_counter()
     scene = bpy.context.scene
-    legs = feet_motion.read(obj, chosen, controls=options.controls or _controls(chosen), measures=options.soles, scene=scene)
+    legs = feet_reading.read(obj, chosen, controls=options.controls or _controls(chosen), measures=options.soles, scene=scene)
     if gates is None:
         gates = feet_gates.read_gates(gated.curves, legs.frames, locks)
         own = feet_gates.read_gates(chosen.curves, legs.frames)
@@ -347,43 +310,3 @@ def _span(legs: LegMotion, result: FeetResult, asked: tuple[float, float]) -> tu
     high = int(np.searchsorted(frames, asked[1] + 1e-3)) - 1
     high = max(int(at[-1]) + 1, high) if len(at) else high
     return float(frames[max(low, 0)]), float(frames[min(high, len(frames) - 1)])
-
-
-def _same_slot(action: bpy.types.Action, slot: compat.Slot) -> compat.Slot:
-    """The slot of a copy that stands for the one of the original."""
-    return None if slot is None else next(s for s in compat.slots(action) if s.handle == slot.handle)
-
-
-def _remember(action: bpy.types.Action, source: bpy.types.Action, obj: bpy.types.Object, stored: dict[str, Any], legs: LegMotion) -> None:
-    for name in (baseline.PROPERTY, hand_edits.PROPERTY):
-        if name in action:
-            del action[name]  # they tell edits by hand from the retarget's bake: that is the action's before
-    recipe = recipe_of(source) or {"version": 1, "addon": __version__, "character": obj.name}
-    if legs.carrier == feet_motion.WHOLE and "place" not in recipe:
-        recipe = {**recipe, "place": {"location": legs.target.location.tolist(), "rotation": None}}
-    store_recipe(action, {**recipe, FEET: stored})
-
-
-def _keep(obj: bpy.types.Object, source: bpy.types.Action, slot: compat.Slot, options: FeetOptions, undo: Rollback) -> None:
-    """Hold the action from before: by a fake user, or on a muted track."""
-    if options.keep == "track":
-        animation = obj.animation_data
-        track = animation.nla_tracks.new()
-        undo.add(lambda: animation.nla_tracks.remove(track))
-        track.name, track.mute = source.name, True
-        start = int(np.floor(source.frame_range[0]))
-        strip = track.strips.new(source.name, start, source)
-        if compat.SLOTTED and slot is not None:
-            strip.action_slot = slot
-    elif source.library is None:
-        before = source.use_fake_user
-        undo.add(lambda: setattr(source, "use_fake_user", before))
-        source.use_fake_user = True
-
-
-def _take_place(old: bpy.types.Action, new: bpy.types.Action) -> None:
-    """Put an action in another's place, under its name, with everything that uses it."""
-    name, fake = old.name, old.use_fake_user
-    old.user_remap(new)
-    bpy.data.actions.remove(old)
-    new.name, new.use_fake_user = name, fake

@@ -8,7 +8,8 @@ four fifths of that way on: a shoe with a heel has two heights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import bpy
 import numpy as np
@@ -51,6 +52,15 @@ def measured(obj: bpy.types.Object, target: Target, roles: RoleMap) -> dict[str,
         if found is not None:
             out[side] = found
     return out
+
+
+def soles_of(obj: bpy.types.Object, target: Target, roles: RoleMap, typed: Mapping[str, Sole]) -> dict[str, Sole]:
+    """What a person said, else what was measured."""
+    found = measured(obj, target, roles)
+    for side, own in typed.items():
+        base = found.get(side, Sole())
+        found[side] = replace(base, **{name: value for name, value in vars(own).items() if value is not None})
+    return found
 
 
 def _skins(obj: bpy.types.Object) -> Iterator[tuple[bpy.types.Object, Array]]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from . import terrain
 from .body import Feet
-from .ground import Ground, Hits
+from .ground import Ground
 from .legs import cross, dot, unit
 from .settings import FeetSettings
+from .under_soles import Under, follow
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -28,16 +28,12 @@ SOLE = slice(1, 1 + SAMPLES)
 """Those of the rays that are under the sole itself; its ends are the second one and the last but two."""
 WHOLE = slice(0, SAMPLES + 2)
 """With those behind and in front."""
-SEARCH = 3.0
-"""Metres above and below that are asked for at once; who climbs farther is asked for again."""
 SUPPORT = 0.3
 """Part of the sole that has to lie on a level for the foot to stand on it."""
 ENOUGH = 0.45
 """Part of the sole that a foot is pushed to have under it, as far as the setting ``toe_in_wall`` allows."""
 EVEN = 0.02
 """Metres: hits that close to one plane are one level."""
-HIGH_STEP = 0.25
-"""Metres: how much farther than the trace a next step is looked for, where the trace finds too little."""
 HANGING = 0.25
 """Metres: a contact that much below the contacts before and after it has stepped beside an edge."""
 
@@ -78,13 +74,13 @@ def find_levels(
     steepest = float(np.cos(np.radians(settings.slope_limit)))
     at = ball.copy()
     rise = np.zeros(n)
-    under = _follow(ground, at, ahead, offsets, floor, times, steepest, settings)
+    under = follow(ground, at, ahead, offsets, floor, times, steepest, settings)
     shift = _out_of_risers(under, offsets, ahead, tip, heel, settings)
     shift = _walls(ground, under, at, ahead, shift, heel, tip, times, settings)
     moved = np.abs(shift) > 1e-9
     if np.any(moved):
         at = at + ahead * shift[:, None]
-        under = _follow(ground, at, ahead, offsets, floor, times, steepest, settings)
+        under = follow(ground, at, ahead, offsets, floor, times, steepest, settings)
     plane = _plane(under, offsets, ahead)
     hanging = _hanging(plane.height - floor, side, plane.found)
     found = plane.found & ~hanging
@@ -96,125 +92,7 @@ def find_levels(
     return Levels(place, normal, np.where(found, plane.object, -1), rise, plane.heel | ~found)
 
 
-@dataclass(frozen=True, eq=False)
-class _Under:
-    """Heights (n, P), normals (n, P, 3), objects (n, P) under the soles; NaN where there is nothing."""
-
-    height: Array
-    normal: Array
-    object: Indices
-
-
-def _follow(
-    ground: Ground, ball: Array, ahead: Array, offsets: Array, floor: Array, times: Array, steepest: float, settings: FeetSettings
-) -> _Under:
-    """What is under each sole, contact after contact: the surface nearest to the level of the contact before."""
-    n, p = offsets.shape
-    height, normal, index = np.full((n, p), np.nan), np.zeros((n, p, 3)), np.full((n, p), -1, dtype=np.int64)
-    normal[..., 2] = 1.0
-    rise, first = 0.0, 0
-    last: tuple[Array, Array] | None = None
-    while first < n:
-        rest = slice(first, n)
-        points = ball[rest, None] + ahead[rest, None] * offsets[rest, :, None]
-        points[..., 2] = floor[rest, None] + rise
-        hits = terrain.cast_down(
-            ground, points.reshape(-1, 3), np.repeat(times[rest], p), settings.trace_up + SEARCH, settings.trace_down + SEARCH, 8
-        ).met()
-        ok = terrain.standable(hits, steepest).reshape(n - first, p, -1)
-        plain = _plain(hits, ok)
-        base = rise
-        stop = n
-        for i in range(first, n):
-            row = plain.at(i - first, floor[i] + rise, settings)
-            if row >= 0:
-                height[i], normal[i], index[i] = plain.height[row], plain.normal[row], plain.object[row]
-                rise, last = plain.ball[row] - float(floor[i]), (ball[i], plain.up[row])
-                if abs(rise - base) > SEARCH - 0.5:
-                    stop = i + 1
-                    break
-                continue
-            # the level of the contact before, its plane gone on with, a high step up or down, the take's own: the first that finds most
-            found = _one(hits, ok[i - first], (i - first) * p, floor[i], rise, settings)
-            gone_on = rise if last is None else rise + _on_plane(last, ball[i])
-            for wanted in (gone_on, rise + HIGH_STEP, rise - HIGH_STEP, 0.0):
-                if not np.all(found[2] >= 0):
-                    other = _one(hits, ok[i - first], (i - first) * p, floor[i], wanted, settings)
-                    found = other if np.count_nonzero(other[2] >= 0) > np.count_nonzero(found[2] >= 0) else found
-            if not np.any(found[2] >= 0):
-                continue
-            height[i], normal[i], index[i] = found
-            carried = np.nanmax(height[i]) if np.isnan(height[i, -1]) else height[i, -1]
-            rise = float(carried - floor[i])
-            last = (ball[i], unit(normal[i, index[i] >= 0].mean(axis=0)))
-            if abs(rise - base) > SEARCH - 0.5:
-                stop = i + 1
-                break
-        first = stop
-    return _Under(height, normal, index)
-
-
-@dataclass(frozen=True, eq=False)
-class _Plain:
-    """Soles under which each ray finds one surface to stand on and no other: nothing is to be chosen there."""
-
-    row: list[int]
-    height: Array
-    normal: Array
-    object: Indices
-    low: list[float]
-    high: list[float]
-    ball: list[float]
-    up: Array
-
-    def at(self, sole: int, level: float, settings: FeetSettings) -> int:
-        """The row of a sole that is plain and within the trace of a level; -1: it is not."""
-        row = self.row[sole]
-        within = row >= 0 and self.high[row] - level <= settings.trace_up and level - self.low[row] <= settings.trace_down
-        return row if within else -1
-
-
-def _plain(hits: Hits, ok: Flags) -> _Plain:
-    """Those of the soles whose hits ``ok (n, P, K)`` can be stood on; ``row`` says where each is found, -1: it is not plain."""
-    n, p, _ = ok.shape
-    plain: Indices = np.flatnonzero((np.count_nonzero(ok, axis=2) == 1).all(axis=1))
-    row = np.full(n, -1)
-    row[plain] = np.arange(len(plain))
-    ray = np.repeat(plain * p, p) + np.tile(np.arange(p, dtype=np.int64), len(plain))
-    place: Indices = ok[plain].argmax(axis=2).ravel()
-    z = hits.point[ray, place, 2].reshape(-1, p)
-    normal = hits.normal[ray, place].reshape(-1, p, 3)
-    normal = np.where(normal[..., 2:] < 0.0, -normal, normal)
-    low, high = z.min(axis=1).tolist(), z.max(axis=1).tolist()
-    number = hits.object[ray, place].reshape(-1, p)
-    return _Plain(row.tolist(), z, normal, number, low, high, z[:, -1].tolist(), unit(normal.mean(axis=1)))
-
-
-def _on_plane(last: tuple[Array, Array], ball: Array) -> float:
-    """How much higher the plane of one contact is at the next one's place."""
-    place, normal = last
-    return float(-(normal[:2] @ (ball - place)[:2]) / max(float(normal[2]), 0.2))
-
-
-def _one(hits: Hits, ok: Flags, row: int, floor: float, rise: float, settings: FeetSettings) -> tuple[Array, Array, Indices]:
-    """Heights, normals and objects of one sole's rays, rows ``row`` on; NaN, up and -1 where they find nothing."""
-    p = len(ok)
-    z = hits.point[row : row + p, :, 2]
-    away = z - (floor + rise)
-    use = ok & (away <= settings.trace_up) & (away >= -settings.trace_down)
-    best = np.where(use, np.abs(away), np.inf).argmin(axis=1)
-    line = np.arange(p)
-    found = use[line, best]
-    normal = hits.normal[row : row + p][line, best]
-    normal = np.where(normal[:, 2:] < 0.0, -normal, normal)
-    return (
-        np.where(found, z[line, best], np.nan),
-        np.where(found[:, None], normal, [0.0, 0.0, 1.0]),
-        np.where(found, hits.object[row : row + p][line, best], -1),
-    )
-
-
-def _carrying(under: _Under, offsets: Array, ahead: Array, ball: bool = True) -> tuple[Flags, Indices]:
+def _carrying(under: Under, offsets: Array, ahead: Array, ball: bool = True) -> tuple[Flags, Indices]:
     """(n, P): which samples lie on the level that carries the sole, and which sample stands for it: the highest level with enough of it.
 
     With ``ball`` only levels under the ball count, where there is one: it carries the foot when the heel rises.
@@ -236,7 +114,7 @@ def _carrying(under: _Under, offsets: Array, ahead: Array, ball: bool = True) ->
     return on[np.arange(len(z)), best], best
 
 
-def _out_of_risers(under: _Under, offsets: Array, ahead: Array, tip: Array, heel: Array, settings: FeetSettings) -> Array:
+def _out_of_risers(under: Under, offsets: Array, ahead: Array, tip: Array, heel: Array, settings: FeetSettings) -> Array:
     """How far each place is pushed along its foot so that no higher level is under toes or heel; metres, limited."""
     on, _ = _carrying(under, offsets, ahead)
     z, sole = under.height[:, WHOLE], on[:, SOLE]
@@ -264,7 +142,7 @@ def _out_of_risers(under: _Under, offsets: Array, ahead: Array, tip: Array, heel
 
 
 def _walls(
-    ground: Ground, under: _Under, ball: Array, ahead: Array, shift: Array, heel: Array, tip: Array, times: Array, settings: FeetSettings
+    ground: Ground, under: Under, ball: Array, ahead: Array, shift: Array, heel: Array, tip: Array, times: Array, settings: FeetSettings
 ) -> Array:
     """Also out of walls that no ray from above can see: one ray along each sole, a little above it."""
     n = len(ball)
@@ -295,7 +173,7 @@ class _Plane:
     heel: Flags
 
 
-def _plane(under: _Under, offsets: Array, ahead: Array) -> _Plane:
+def _plane(under: Under, offsets: Array, ahead: Array) -> _Plane:
     """The plane each sole lies in: through the ground at heel and ball where both are carried, level sideways with the ground's normals."""
     on, best = _carrying(under, offsets, ahead)
     on[:, [0, WHOLE.stop - 1]] = False

@@ -8,7 +8,7 @@ import math
 import bpy
 from bpy.props import EnumProperty, FloatProperty
 
-from ..blender import feet, feet_gates, feet_motion
+from ..blender import feet, feet_gates, feet_reading
 from ..blender.feet_recipe import feet_of, options_of
 from ..motion.errors import MocapError
 from . import characters, feet_memory, feet_overlay, feet_settings, run
@@ -215,7 +215,7 @@ class MOCAP_OT_measure_soles(characters.OnCharacter, bpy.types.Operator):
     def execute(self, context: bpy.types.Context) -> set[str]:
         try:
             obj = characters.named(context, "")
-            legs = feet_motion.feet_of_character(obj, context.scene)[0].legs
+            legs = feet_reading.feet_of_character(obj, context.scene)[0].legs
         except MocapError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}

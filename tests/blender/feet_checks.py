@@ -15,7 +15,7 @@ import bpy
 import numpy as np
 
 from mocap_addon import formats
-from mocap_addon.blender import compat, feet, feet_motion, job
+from mocap_addon.blender import compat, feet, feet_reading, job
 from mocap_addon.blender.feet_recipe import FeetOptions, GroundChoice
 from mocap_addon.feet.settings import FeetSettings
 from mocap_addon.motion import quat
@@ -131,7 +131,7 @@ class Shown:
 
 def shown(obj: bpy.types.Object, height: Height | None = None) -> Shown:
     """Every frame of the action, from the evaluated pose. What is under a ball joint rolls: it lies along the ground's normal."""
-    body, names = feet_motion.feet_of_character(obj)
+    body, names = feet_reading.feet_of_character(obj)
     bones = obj.data.bones
     driven = len(names) < len(bones)  # joints of a body that has the axes of the world at rest
     joints = sorted({body.hips, *(j for leg in body.legs for j in (leg.thigh, leg.shin, leg.foot, leg.toe if leg.toe >= 0 else leg.foot))})

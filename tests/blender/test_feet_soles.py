@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mocap_addon import rig
-from mocap_addon.blender import armature, feet_motion, soles
+from mocap_addon.blender import armature, soles
 from mocap_addon.feet.body import Sole, find_feet
 from mocap_addon.motion import quat
 from tests.paths import SHARED, need
@@ -73,7 +73,7 @@ def test_what_a_person_typed_wins():
     obj = person()
     shoe(obj, "Left", sole_points(0.1, 0.0, 0.0))
     target, _ = measure(obj)
-    found = feet_motion.soles_of(obj, target, rig.match(target.skeleton), {"left": Sole(heel_height=0.2), "right": Sole(ball_height=0.05)})
+    found = soles.soles_of(obj, target, rig.match(target.skeleton), {"left": Sole(heel_height=0.2), "right": Sole(ball_height=0.05)})
     assert found["left"].heel_height == 0.2 and found["left"].ball_height == pytest.approx(0.03, abs=1e-6)
     assert found["right"] == Sole(ball_height=0.05)
 
