@@ -49,9 +49,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class _Own:
-    """A surface in the axes of the object ``carrier``, the ``index``-th; ``world`` is where those are, None where they move."""
+    """A surface in the axes of the ``index``-th object; ``world`` is where those are, None where they move."""
 
-    carrier: bpy.types.Object
     surface: Solid
     index: int
     world: Array | None
@@ -126,8 +125,8 @@ class SceneGround:
         """See :class:`..feet.ground.Ground`."""
         places, turns = np.zeros((len(objects), 3)), quat.identity(len(objects))
         frames = self._first + times * self._rate
-        for index in np.unique(objects).tolist():
-            if index < 0 or not self._moves[index]:
+        for index in np.flatnonzero(np.bincount(objects + 1)[1:]).tolist():
+            if not self._moves[index]:
                 continue
             of = objects == index
             at, back = _different(frames[of])
@@ -136,10 +135,13 @@ class SceneGround:
         return places, turns
 
     def _space(self, index: int, frames: Array) -> tuple[Array, Array]:
-        matrices = self._world(self._objects[index], frames)
+        matrices = self._world(index, frames)
         linear = matrices[:, :3, :3]
+        if len(linear) and np.all(linear == linear[0]):  # it only travels
+            linear = linear[:1]
         size = np.maximum(np.cbrt(np.abs(np.linalg.det(linear))), 1e-12)
-        return matrices[:, :3, 3] * self._unit, quat.from_matrix(linear / size[:, None, None])
+        turns = quat.from_matrix(linear / size[:, None, None])
+        return matrices[:, :3, 3] * self._unit, np.broadcast_to(turns, (len(frames), 4))
 
     def _remembered(self, what: tuple[str, int], frames: Array, work: Callable[[Array], T]) -> T:
         """What ``work`` gives for these frames; the core asks for the same ones several times."""
@@ -160,7 +162,7 @@ class SceneGround:
         for obj, shape, matrix, tree in _surfaces(calm, scene, allowed):
             number, moves = self._number[obj], self._moves[self._number[obj]]
             if tree is not None:
-                self._own.append(_Own(obj, as_it_is(tree, shape), number, None if moves else matrix))
+                self._own.append(_Own(as_it_is(tree, shape), number, None if moves else matrix))
             elif moves:
                 shapes.setdefault(obj, []).append((shape, matrix))
             else:
@@ -172,7 +174,7 @@ class SceneGround:
         for obj, parts in shapes.items():
             surface = solid([shape for shape, _ in parts], [matrix for _, matrix in parts])
             if surface is not None:
-                self._own.append(_Own(obj, surface, self._number[obj], None))
+                self._own.append(_Own(surface, self._number[obj], None))
 
     def _into(self, one: _Own, origins: Array, directions: Array, lengths: Array, frames: Array, limit: int, enough: Array | None) -> Met:
         """Rays against a surface in axes of its own."""
@@ -180,7 +182,7 @@ class SceneGround:
             undo, back = _inverse(one.world)[None], np.zeros(1, dtype=np.int64)
         else:
             at, back = _different(frames)
-            undo = self._remembered(("undo", one.index), at, lambda a: _inverse(self._world(one.carrier, a)))
+            undo = self._remembered(("undo", one.index), at, lambda a: _inverse(self._world(one.index, a)))
         linear = undo[back, :3, :3]
         own, along = _turned(linear, origins), _turned(linear, directions)
         own += undo[back, :3, 3]
@@ -192,11 +194,13 @@ class SceneGround:
         normal /= np.maximum(length(normal), 1e-30)[:, None]
         return Met(met.ray, met.distance / size[met.ray], normal, met.part, met.place)
 
-    def _world(self, obj: bpy.types.Object, frames: Array) -> Array:
+    def _world(self, index: int, frames: Array) -> Array:
         """(F, 4, 4) of an object that moves, at different frames."""
+        obj = self._objects[index]
         if self._restless is not None and obj in self._restless.objects:
             return self._restless.matrices(obj, frames)
-        return np.broadcast_to(object_motion.world_matrices(obj, frames), (len(frames), 4, 4))
+        found = self._remembered(("world", index), frames, lambda a: object_motion.world_matrices(obj, a))
+        return np.broadcast_to(found, (len(frames), 4, 4))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import pytest
 from mathutils import Matrix
 
 from mocap_addon import formats
-from mocap_addon.blender import compat, feet, job, update
+from mocap_addon.blender import compat, feet, feet_actions, job, update
 from mocap_addon.blender.feet_recipe import FeetOptions, GroundChoice, feet_of
 from mocap_addon.blender.recipes import recipe_of
 from mocap_addon.feet.result import FeetResult
@@ -245,7 +245,7 @@ def test_a_bake_can_be_undone_by_going_back_to_the_action(walk, monkeypatch):
     def broken(*_):
         raise MocapError("No.")
 
-    monkeypatch.setattr(feet, "store_recipe", broken)
+    monkeypatch.setattr(feet_actions, "store_recipe", broken)
     MadeUp(monkeypatch)
     names = {a.name for a in bpy.data.actions}
     with pytest.raises(MocapError, match="No"):
