@@ -122,6 +122,15 @@ def test_large_surfaces_are_built_another_way_with_the_same_hits(monkeypatch):
     assert np.allclose(third.normal[0, :2], [(0, 0, 1), (0, 0, -1)], atol=1e-6)
 
 
+@pytest.mark.parametrize("faces", [[(0, 1, 2), (0, 2, 3)], [(0, 1, 2, 3)], [(0, 1, 2), (0, 2, 3, 4)]])
+def test_corners_of_triangles_are_those_that_blender_counts(faces):
+    obj = mesh("sheet", [(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0.5), (-1, 0.5, 0)], faces)
+    graph = bpy.context.evaluated_depsgraph_get()
+    found = ground_trees.triangles(obj.evaluated_get(graph))
+    obj.data.calc_loop_triangles()
+    assert found.corners.tolist() == [list(t.vertices) for t in obj.data.loop_triangles]
+
+
 def test_metres_where_a_unit_is_something_else():
     bpy.context.scene.unit_settings.scale_length = 0.01
     _, hits = ask([box("step", (-100, -100, 0), (100, 100, 17))], [(0.5, 0.5), (1.5, 0.0)])

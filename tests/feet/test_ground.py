@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mocap_addon.feet import legs as solver
-from mocap_addon.feet import signals, terrain
+from mocap_addon.feet import signals, terrain, under_soles
 from mocap_addon.feet.ground import Box, Boxes, HeightField, Plane, Union
 from mocap_addon.feet.pose import legs_of
 from mocap_addon.feet.settings import FeetSettings
@@ -166,3 +166,25 @@ def test_corrections_fade_without_jumps():
     assert np.all(out[(t > 1.82) & (t < 2.2)] == 0.0)
     one = fade(np.ones((len(t), 1)), Stretches.of(mask, t), 0.3, 0.3)
     np.testing.assert_allclose(one[(t >= 1.0) & (t <= 1.2)], 1.0)  # a short gap: one goes over into the other
+
+
+def test_soles_with_nothing_to_choose_lie_where_choosing_puts_them():
+    """A hill, and a hill with a table over part of it: with and without the short way for soles whose rays find one surface each."""
+    table = Boxes([Box((1.0, -9.0, 0.5), (2.0, 9.0, 0.6))])
+    hill = HeightField(lambda x, y: 0.3 * np.sin(x) + 0.05 * y)
+    n, p = 30, 12
+    ball = np.column_stack([np.linspace(-2.0, 4.0, n), RNG.uniform(-1.0, 1.0, n), np.zeros(n)])
+    ahead = np.tile([1.0, 0.0, 0.0], (n, 1))
+    offsets = np.tile(np.linspace(-0.15, 0.1, p), (n, 1))
+    for ground in (hill, Union([hill, table])):
+        found = []
+        for short in (True, False):
+            with pytest.MonkeyPatch.context() as patch:
+                if not short:
+                    patch.setattr(under_soles._Plain, "at", lambda *_: -1)
+                found.append(under_soles.follow(ground, ball, ahead, offsets, np.zeros(n), np.zeros(n), 0.7, FeetSettings()))
+        one, other = found
+        np.testing.assert_array_equal(one.height, other.height)
+        np.testing.assert_array_equal(one.normal, other.normal)
+        np.testing.assert_array_equal(one.object, other.object)
+        assert np.count_nonzero(one.object == 0) > 100
