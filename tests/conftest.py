@@ -36,7 +36,11 @@ def pytest_sessionfinish(session, exitstatus):
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config):
-    """Blender as a module may crash (4.2) or hang (4.5) when the interpreter ends; the result must not be lost to that."""
+    """The result must not be lost to how Blender as a module ends with the interpreter.
+
+    4.2 may crash. 4.5 hangs where something still refers to the module, as tests do: Blender is then not closed, and its sound
+    system waits for a thread that nobody stops.
+    """
     bpy = sys.modules.get("bpy")
     if bpy is not None and not bpy.app.binary_path:
         sys.stdout.flush()
