@@ -47,11 +47,12 @@ def store_place(action: bpy.types.Action, place: Place) -> None:
 
 def place_of(action: bpy.types.Action) -> Place | None:
     """Where the object of an action of ours stood before the action moves it; None when it does not."""
-    return _place_in(action.get(RECIPE)) or _place_in(action.get(PLACE), whole=True)
+    recipe, place = (text if isinstance(text := action.get(name), str) else "" for name in (RECIPE, PLACE))
+    return _place_in(recipe) or _place_in(place, whole=True)
 
 
 @functools.lru_cache(maxsize=16)  # a recipe is long, and asked for its place again and again
-def _place_in(text: object, *, whole: bool = False) -> Place | None:
+def _place_in(text: str, *, whole: bool = False) -> Place | None:
     """The place that a recipe's text tells, or that a text is (``whole``)."""
     found = _parsed(text)
     stored = found if whole or found is None else found.get("place")

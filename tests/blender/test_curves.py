@@ -104,3 +104,25 @@ def test_what_does_not_play():
     assert not curves.is_playing(curve)
     _action, _slot, bag = compat.new_action("empty")
     assert not curves.is_playing(compat.new_curve(bag, "location", 0, "g"))
+
+
+def test_many_curves_at_once_are_each_by_itself():
+    rng = np.random.default_rng(11)
+    frames = np.arange(1.0, 41.0)
+    found = [new_curve(rng, 12, ("BEZIER",)), new_curve(rng, 40, PLAIN)]  # as many keys as frames, but between them
+    for number in range(4):
+        _action, _slot, bag = compat.new_action("baked")
+        found.append(compat.new_curve(bag, "location", 0, "g"))
+        for frame in frames:
+            found[-1].keyframe_points.insert(float(frame), float(rng.normal()), options={"FAST"})
+        if number == 1:
+            found[-1].modifiers.new("GENERATOR")
+        if number == 2:
+            found[-1].keyframe_points[7].co[0] += 0.25
+        found[-1].update()
+    for some in (found, found[2:3], found[4:], []):
+        expected = np.array([truth(curve, frames) for curve in some]).reshape(len(some), len(frames)).T
+        np.testing.assert_allclose(curves.evaluate_all(some, frames), expected, rtol=1e-5, atol=1e-5)
+        with curves.remembered():
+            assert [curves.extent(curve) for curve in some] == [tuple(map(float, curve.range())) for curve in some]
+            np.testing.assert_allclose(curves.evaluate_all(some, frames), expected, rtol=1e-5, atol=1e-5)
