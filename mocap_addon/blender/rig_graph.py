@@ -61,7 +61,7 @@ def steps(chosen: Playing, body: Body, frames: Array) -> Steps[RigMotion]:
     rotations, translations = np.empty((len(frames), len(names), 4), order="F"), np.empty((len(frames), len(names), 3), order="F")
     world = np.empty((len(frames), 4, 4))
     scaled = np.zeros(len(names), dtype=bool)
-    scales = np.ones((len(frames), len(names), 3), dtype=np.float32)
+    scales: NDArray[np.float32] | None = None
     inherit = [obj.data.bones[name].inherit_scale for name in names]
     mirrored = np.zeros(len(names), dtype=bool)
     poses: list[scaled_pose.ScaledPose | None] = []
@@ -79,6 +79,8 @@ def steps(chosen: Playing, body: Body, frames: Array) -> Steps[RigMotion]:
             changed = (np.abs(lengths - 1.0) > _EVEN).any(axis=(0, 2))
             scaled |= changed
             if changed.any():
+                if scales is None:
+                    scales = np.ones((len(frames), len(names), 3), dtype=np.float32)
                 scales[part] = _own_scales(linear, lengths, body.skeleton.parents.tolist(), inherit)
             large = (np.abs(lengths - 1.0) > scaled_pose.STILL).any()
             poses.append(scaled_pose.taken_apart(pose, body.skeleton.parents.tolist()) if large else None)
@@ -100,7 +102,8 @@ def steps(chosen: Playing, body: Body, frames: Array) -> Steps[RigMotion]:
         )
     if mirrored.any():
         notes.append(_named("Bones are mirrored by a negative scale in this motion, so their rotations may be wrong: {}.", names, mirrored))
-    own = {j: scales[:, j].astype(np.float64) for j in np.flatnonzero(scaled).tolist() if np.abs(scales[:, j] - 1.0).max() > _EVEN}
+    own = {} if scales is None else {j: scales[:, j].astype(np.float64) for j in np.flatnonzero(scaled).tolist()}
+    own = {j: values for j, values in own.items() if np.abs(values - 1.0).max() > _EVEN}
     return RigMotion(rotations, translations, world, tuple(notes), own, together)
 
 
