@@ -133,6 +133,16 @@ def test_a_scale_that_is_only_posed_is_kept_and_other_formats_say_that_they_have
 
 
 @pytest.mark.thorough
+def test_uneven_scales_in_chromium(tmp_path):
+    """Bone maps by the player's vertex shader, a bone that is flat included."""
+    obj = scaled({"spine_02": UNEVEN, "upperarm_l": UNEVEN, "head": (0.0, 0.5, 0.5)}, TURNS)
+    rest = h.TARGETS / HERO, [(f - 1) / 30 for f in FRAMES], h.shown(obj, FRAMES), 7 / 30, len(FRAMES)
+    some = grid.written(obj, "grow", tmp_path, *rest, ExportOptions(bound=None))
+    for one in grid.in_chromium(some, tmp_path):
+        assert one.keys < h.LIMIT
+
+
+@pytest.mark.thorough
 def test_match_blender_where_scales_go_along_curves(tmp_path):
     h.set_rate(24)
     obj = h.skinned(HERO)
