@@ -75,7 +75,8 @@ class Contacts:
         for begins, known in ((edge[:-1] == 1, self.early), (edge[1:] == -1, self.late)):
             known = known[:, side, : parts.shape[1]]
             if flat:
-                out.append(np.where(begins, known, np.inf).min(axis=1))
+                least = np.where(begins, known, np.inf).min(axis=1)
+                out.append(np.where(np.isfinite(least), least, 0.0))  # a foot that is planted anew is flat there, and no part begins
             else:
                 out.append(np.where(begins, known, 0.0).max(axis=1))
         return out[0], out[1]

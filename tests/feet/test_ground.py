@@ -10,6 +10,7 @@ import pytest
 
 from mocap_addon.feet import legs as solver
 from mocap_addon.feet import signals, terrain, under_soles
+from mocap_addon.feet.contacts import Contacts
 from mocap_addon.feet.ground import Box, Boxes, HeightField, Plane, Union
 from mocap_addon.feet.pose import legs_of
 from mocap_addon.feet.settings import FeetSettings
@@ -188,3 +189,15 @@ def test_soles_with_nothing_to_choose_lie_where_choosing_puts_them():
         np.testing.assert_array_equal(one.normal, other.normal)
         np.testing.assert_array_equal(one.object, other.object)
         assert np.count_nonzero(one.object == 0) > 100
+
+
+def test_edges_of_flat_contacts_are_known_where_no_part_begins_too():
+    """A contact that is cut in two is flat from the cut on, in the midst of its parts."""
+    parts = np.zeros((12, 2, 3), dtype=bool)
+    parts[2:10, 0, 0], parts[3:9, 0, 1] = True, True
+    early, late = np.where(parts, 0.02, 0.0), np.where(parts, 0.03, 0.0)
+    held = parts[..., :2].any(axis=2)
+    found = Contacts(parts, held, parts[..., :2].all(axis=2), 0.0, early=early, late=late)
+    begins, ends = found.edges(0, flat=True)
+    np.testing.assert_allclose(begins[[2, 3, 6]], [0.02, 0.02, 0.0])
+    np.testing.assert_allclose(ends[[6, 8, 9]], [0.0, 0.03, 0.03])
