@@ -131,7 +131,7 @@ class _Foot:
         ball = soles[:, side, BALL]
         self.rise = _followed(prints, self.owner, ball[:, :2], inside, part)
         self.floor = between(self._spread(prints.source[:, 2], at), inside)
-        tilt = quat.exp(_between_vectors(self._spread(quat.log(prints.tilt), at), inside))
+        tilt = quat.exp(between(self._spread(quat.log(prints.tilt), at), inside))
         base = quat.mul(tilt, legs.foot[:, side])
         base_ankle = ball + quat.rotate(tilt, legs.ankle[:, side] - ball)
         base_ankle[:, 2] += self.rise
@@ -298,7 +298,3 @@ def _owners(prints: Prints, mine: Indices, frames: int) -> Indices:
     for i in mine.tolist():
         out[prints.start[i] : prints.end[i]] = i
     return out
-
-
-def _between_vectors(values: Array, inside: Stretches) -> Array:
-    return np.column_stack([between(values[:, c], inside) for c in range(values.shape[1])])

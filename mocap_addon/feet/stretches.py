@@ -122,10 +122,14 @@ def _edge_rates(values: Array, mask: Flags, times: Array) -> Array:
 
 
 def between(values: Array, inside: Stretches) -> Array:
-    """Values (F,) known in stretches; elsewhere eased from one stretch's last to the next one's first, held at the ends."""
+    """Values (F,) or (F, n) known in stretches; elsewhere eased from one stretch's last to the next one's first, held at the ends."""
     mask = inside.mask
     if not np.any(mask):
         return np.zeros_like(values)
     b = np.where(inside.before < 0, inside.after, inside.before)
     a = np.where(inside.after >= len(mask), inside.before, inside.after)
-    return np.where(mask, values, values[b] + (values[a] - values[b]) * signals.ease(inside.way()))
+    out = values.copy()
+    swing = np.flatnonzero(~mask)
+    last, share = values[b[swing]], signals.ease(inside.way()[swing])
+    out[swing] = last + (values[a[swing]] - last) * (share if values.ndim == 1 else share[:, None])
+    return out
