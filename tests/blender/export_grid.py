@@ -135,7 +135,7 @@ def in_chromium(some: Sequence[Case], folder: Path, timeout: float = 300.0) -> l
     """A page in Chromium; maps are played by the vertex shader. All cases' files must lie below ``folder``."""
 
     def address(one: Case, name: str) -> str:
-        return f"/work/{(one.folder / name).relative_to(folder).as_posix()}"
+        return f"/case/{(one.folder / name).relative_to(folder).as_posix()}"
 
     asked = []
     for one in some:
@@ -144,7 +144,7 @@ def in_chromium(some: Sequence[Case], folder: Path, timeout: float = 300.0) -> l
         asked.append({"character": address(one, one.character), "clip": one.clip, "times": list(one.times), **more})
     (folder / "request.json").write_text(json.dumps(asked))
     roots = {"page": ROOT / "tests" / "browser", "three": HERE / "node_modules" / "three"}
-    found = browser.ask("page/grid.html", {**roots, "viewer": ROOT / "mocap_addon" / "viewer", "work": folder}, timeout)
+    found = browser.ask("page/grid.html", {**roots, "viewer": ROOT / "mocap_addon" / "viewer", "case": folder}, timeout)
     assert "error" not in found, found
     assert found["said"] == []
     return [_found(one, out["frames"], out["duration"]) for one, out in zip(some, found["cases"], strict=True)]

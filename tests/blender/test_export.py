@@ -419,9 +419,9 @@ def test_in_chromium_as_in_blender(tmp_path):
     write(obj, tmp_path, formats="threejs,glb", bound=LIMIT)
     frames = [0, 7, 20, 41]
     poses = shown(obj, [1 + f for f in frames])
-    roots = {"page": ROOT / "tests" / "browser", "three": HERE / "node_modules" / "three", "work": tmp_path}
-    for clips in (f"/work/{result.action.name}.clip.json", None):
-        asked = {"character": "/work/Armature.glb", "clips": clips, "times": [f * seconds for f in frames]}
+    roots = {"page": ROOT / "tests" / "browser", "three": HERE / "node_modules" / "three", "case": tmp_path}
+    for clips in (f"/case/{result.action.name}.clip.json", None):
+        asked = {"character": "/case/Armature.glb", "clips": clips, "times": [f * seconds for f in frames]}
         (tmp_path / "request.json").write_text(json.dumps(asked))
         found = browser.ask("page/clips.html", roots)
         assert "error" not in found, found
