@@ -185,4 +185,8 @@ def _baked(
     normal = quat.rotate(tilt, np.array([0.0, 0.0, 1.0]))
     baked = bake.bake(job.take, job.feet, legs, shift, ankle, foot, toe, normal, gate, settings)
     held = weights > 0.99
-    return baked, shift, Path(ankle, foot, toe, path.rise, path.floor, held, np.where(held, path.owner, -1), normal, weights, path.inside)
+    return (
+        baked,
+        shift,
+        Path(ankle, foot, toe, path.rise, path.floor, held, np.where(held, path.owner, -1), normal, weights, path.inside, path.touched),
+    )

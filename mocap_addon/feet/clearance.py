@@ -14,6 +14,8 @@ from .terrain import Surface
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
+DIP = 0.02
+"""Metres: what dips in by no more than this is raised at once."""
 SPREAD = 0.25
 """Seconds: how long before and after an obstacle a foot is raised for it, at most."""
 
@@ -45,11 +47,12 @@ def needed(points: Array, surface: Array, own_height: Array, held: Flags, settin
     return np.where(held, 0.0, np.maximum(low, 0.0))
 
 
-def lift(need: Array, held: Flags, times: Array) -> Array:
+def lift(need: Array, least: Array, held: Flags, times: Array) -> Array:
     """A smooth height over ``need`` (F,) of one foot that is zero in contact; ``held`` (F,).
 
     Every need raises what is around it by a bell that ends at the swing's edges; the height is the highest of all bells. Needs are
-    spread by two frames first, so that the last, light smoothing stays above them.
+    spread by two frames first, so that the last, light smoothing stays above them. Next to contacts, where the bells end, it is no less
+    than ``least`` (F,): what dips in by a little, which begins with nothing there.
     """
     if not np.any(need > 1e-6):
         return np.zeros_like(need)
@@ -68,4 +71,6 @@ def lift(need: Array, held: Flags, times: Array) -> Array:
         sooner = need[k:] * (1.0 - signals.ease((times[k:] - times[:-k]) / left[k:]))
         out[:-k] = np.maximum(out[:-k], sooner)
     smooth = signals.smooth_held(out, signals.bell((few + 1) * dt, dt))
-    return np.where(held, 0.0, smooth * signals.ease(np.minimum(left, right) / (2.0 * dt)))
+    return np.maximum(
+        np.where(held, 0.0, smooth * signals.ease(np.minimum(left, right) / (2.0 * dt))), np.where(held | (least > DIP), 0.0, least)
+    )

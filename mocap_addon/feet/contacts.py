@@ -86,13 +86,19 @@ def speeds(points: Array, times: Array, settings: FeetSettings, carried: Array |
     """Speed of points ``(F, ..., 3)`` in m/s, after a low pass without delay; relative to what moves under them by ``carried``."""
     dt = signals.spacing(times)
     smooth = signals.convolve(points, signals.gaussian(settings.low_pass, dt))
-    shake = float(np.median(np.abs(points - smooth))) if len(points) > 1 else 0.0
-    if shake > SHAKE:
-        smooth = signals.convolve(points, signals.gaussian(settings.low_pass * max(SHAKE / shake, 0.45), dt))
+    noise = float(np.median(np.abs(points - smooth))) if len(points) > 1 else 0.0
+    if noise > SHAKE:
+        smooth = signals.convolve(points, signals.gaussian(settings.low_pass * max(SHAKE / noise, 0.45), dt))
     v = signals.velocity(smooth, times)
     if carried is not None:
         v = v - carried
     return np.sqrt(np.einsum("...i,...i->...", v, v))
+
+
+def shake(points: Array, times: Array, settings: FeetSettings) -> float:
+    """How much the low pass takes away of ``points`` (F, ...): the median, metres."""
+    smooth = signals.convolve(points, signals.gaussian(settings.low_pass, signals.spacing(times)))
+    return float(np.median(np.abs(points - smooth))) if len(points) > 1 else 0.0
 
 
 def _travel_speed(soles: Array, times: Array) -> Array:

@@ -18,7 +18,7 @@ from . import contacts, signals
 from .body import Feet
 from .contacts import Contacts
 from .ground import Ground
-from .legs import dot, unit
+from .legs import cross, dot, unit
 from .levels import find_levels
 from .result import BALL, HEEL
 from .settings import FeetSettings
@@ -30,6 +30,14 @@ Indices = NDArray[np.int64]
 
 FLAT = 0.003
 """Metres: a foot whose heel or ball is higher than that over its lowest is about to roll."""
+ROLLING = 0.002
+"""Metres of height over which the point that tells of the place goes over from heel to ball."""
+STANDS = 0.0003
+"""Metres: a foot that is no farther from its place most of the time stands there."""
+REPEATS = 4
+"""How often a contact's mean is worked out anew without what lies far from it."""
+WHOLE = 0.3
+"""Seconds: from a shorter contact that the take cuts off nobody can tell how the foot would lie."""
 SLOW_TURN = 0.1
 """rad/s: a foot that turns faster than this is about to roll."""
 
@@ -85,11 +93,12 @@ class Prints:
 
 @dataclass(frozen=True, eq=False)
 class _Means:
-    """Means over each contact, at its middle frame in the world."""
+    """Means over each contact, at its middle frame in the world; and how far its support is from its place in the mean, metres."""
 
     ball: Array
     rotation: Array
     flat: Flags
+    away: Array
 
 
 def find_prints(
@@ -115,19 +124,35 @@ def find_prints(
     middle = (start + end - 1) // 2
     space = np.full(len(side), -1, dtype=np.int64) if under is None else under[middle, side]
     still = _stillness(soles, times, settings)
-    means = _means(feet, soles, foot, times, found, side, start, end, middle, space, ground, still)
+    softness = max(ROLLING, 2.0 * contacts.shake(soles[..., 2], times, settings))
+    means = _means(feet, soles, foot, times, found, side, start, end, middle, space, ground, still, softness)
     up_local, ahead_local = (np.stack([getattr(leg, name) for leg in feet.legs]) for name in ("up", "forward"))
-    up = quat.rotate(means.rotation, up_local[side])
-    up = np.where(means.flat[:, None], up, [0.0, 0.0, 1.0])
     ahead = quat.rotate(means.rotation, ahead_local[side])
     ahead = unit(ahead * [1.0, 1.0, 0.0] + 1e-12)
+    up = _ups(quat.rotate(means.rotation, up_local[side]), ahead, side, means.flat, found.floor is not None)
     floor = means.ball[:, 2]
-    level = find_levels(ground, feet, side, means.ball, ahead, floor, times[middle], settings)
+    level = find_levels(ground, feet, side, means.ball, ahead, floor, times[middle], means.away < STANDS, settings)
     place, normal, rise = level.place, level.normal, level.rise
     tilt = _limited(quat.between(up, normal), settings)
     return Prints(
         side, start, end, middle, means.ball, tilt, place, quat.mul(tilt, means.rotation), normal, level.object, space, rise, level.heel
     )  # fmt: skip
+
+
+def _ups(up: Array, ahead: Array, side: Indices, flat: Flags, even: bool) -> Array:
+    """Which way the soles' upper sides point (n, 3): where the foot never lies flat, as where it does (median, by what is ahead), if the
+    source's floor is even."""
+    across = cross(np.array([0.0, 0.0, 1.0]), ahead)
+    out = np.where(flat[:, None], up, [0.0, 0.0, 1.0])
+    for foot in range(2):
+        mine = side == foot
+        known, asked = mine & flat, mine & ~flat
+        if even and np.any(known) and np.any(asked):
+            slants = [float(np.median(dot(up, axis)[known])) for axis in (ahead, across)]
+            out[asked] = unit(
+                ahead[asked] * slants[0] + across[asked] * slants[1] + [0.0, 0.0, np.sqrt(max(1.0 - slants[0] ** 2 - slants[1] ** 2, 0.0))]
+            )
+    return out
 
 
 def _limited(tilt: Array, settings: FeetSettings) -> Array:
@@ -193,22 +218,19 @@ def _stillness(soles: Array, times: Array, settings: FeetSettings) -> Array:
     return 1.0 / (1.0 + (turning / SLOW_TURN) ** 2) ** 2
 
 
-def _rolled(heel: Array, ball: Array, owner: Indices) -> Array:
-    """How much higher heel or ball are than at their lowest in the same contact, metres: where both are lowest the foot is flat."""
-    first = np.searchsorted(owner, np.arange(int(owner[-1]) + 1))
-    return np.maximum(*(z - np.minimum.reduceat(z, first)[owner] for z in (heel, ball)))
-
-
 def _means(
     feet: Feet, soles: Array, foot: Array, times: Array, found: Contacts, side: Indices, start: Indices, end: Indices,
-    middle: Indices, space: Indices, ground: Ground, stillness: Array,
+    middle: Indices, space: Indices, ground: Ground, stillness: Array, softness: float,
 ) -> _Means:  # fmt: skip
-    """Where each contact's ball is and how its foot is turned, over its flat frames (else over those with the ball down, else over all)."""
+    """Where each contact's ball is and how its foot is turned, over its flat frames (else over those with the ball down, else over all).
+
+    Where both heel and ball are lowest the foot is flat. While it rolls on one of them, that one says where the ball of the flat foot is.
+    """
     n = len(side)
-    ball, rotation, flat = np.zeros((n, 3)), quat.identity(n), np.zeros(n, dtype=bool)
     if n == 0:
-        return _Means(ball, rotation, flat)
+        return _Means(np.zeros((n, 3)), quat.identity(n), np.zeros(n, dtype=bool), np.zeros(n))
     owner = np.repeat(np.arange(n), end - start)
+    first = np.searchsorted(owner, np.arange(n))
     frame = np.concatenate([np.arange(a, b, dtype=np.int64) for a, b in zip(start.tolist(), end.tolist(), strict=True)])
     s = side[owner]
     is_flat, is_ball = found.flat[frame, s], found.parts[frame, s, BALL]
@@ -219,19 +241,59 @@ def _means(
     there = spaces_of(ground, space[owner], times[frame], moving)
     at_middle = spaces_of(ground, space, times[middle], moving)
     heels, points = there.point_in(soles[frame, s, HEEL]), there.point_in(soles[frame, s, BALL])
-    weight = weight / (1.0 + (_rolled(heels[:, 2], points[:, 2], owner) / FLAT) ** 2) ** 2
-    heel_only = (~balls & found.parts[middle, side, HEEL])[owner]
-    point = np.where(heel_only[:, None], heels, points)
+    low_heel, low_ball = (
+        _low(p[:, 2], stillness[frame, s], found.parts[frame, s, k], owner, first, softness) for p, k in ((heels, HEEL), (points, BALL))
+    )
+    either = np.minimum(low_heel, low_ball)  # a foot that never lies flat rolls on whatever is lower
+    if found.floor is not None:
+        flat &= ((start > 0) & (end < len(times))) | (times[end - 1] - times[start] > WHOLE)
+    low_heel, low_ball = np.where(flat, low_heel, either), np.where(flat, low_ball, either)
+    up_heel, up_ball = (np.maximum(p[:, 2] - low[owner], 0.0) for p, low in ((heels, low_heel), (points, low_ball)))
+    flattest = weight / (1.0 + (np.maximum(up_heel, up_ball) / FLAT) ** 2) ** 2
     turn = there.turn_in(foot[frame, s])
-    first = turn[np.searchsorted(owner, np.arange(n))][owner]
-    turn = turn * np.where(dot(turn, first) < 0.0, -1.0, 1.0)[:, None]
-    total = np.bincount(owner, weight, n)
-    for c in range(3):
-        ball[:, c] = np.bincount(owner, point[:, c] * weight, n) / total
-    for c in range(4):
-        rotation[:, c] = np.bincount(owner, turn[:, c] * weight, n)
-    rotation = at_middle.turn_out(quat.normalize(rotation))
-    ball = at_middle.point_out(ball)
-    across = np.stack([leg.ball - leg.heel for leg in feet.legs])[side]
-    ball = ball + np.where((~balls)[:, None], quat.rotate(rotation, across) * [1.0, 1.0, 0.0], 0.0)
-    return _Means(ball, rotation, flat)
+    turn = turn * np.where(dot(turn, turn[first][owner]) < 0.0, -1.0, 1.0)[:, None]
+    rotation = quat.normalize(np.column_stack([np.bincount(owner, turn[:, c] * flattest, n) for c in range(4)]).astype(np.float64))
+    along = quat.rotate(rotation, np.stack([leg.ball - leg.heel for leg in feet.legs])[side])
+    level = np.where(flat[:, None], _pitched(along, low_ball - low_heel), along * [1.0, 1.0, 0.0])
+    rotation = np.where(flat[:, None], quat.mul(quat.between(along, level), rotation), rotation)
+    on_heel = (0.5 - 0.5 * np.tanh((up_heel - up_ball) / ROLLING))[:, None]
+    points = points * (1.0 - on_heel) + (heels + level[owner]) * on_heel
+    points[:, 2] = low_ball[owner] + np.minimum(up_heel, up_ball)
+    place, away = _most(points, weight, owner, n)
+    return _Means(at_middle.point_out(place), at_middle.turn_out(rotation), flat, away)
+
+
+def _low(z: Array, stillness: Array, down: Flags, owner: Indices, first: Indices, softness: float) -> Array:
+    """How low a part of the foot is when it is down in each contact: heights (M,) near the lowest that it has there while it is still."""
+    lowest = np.minimum.reduceat(np.where(down, z, np.inf), first)
+    any_down = np.isfinite(lowest)
+    lowest = np.where(any_down, lowest, np.minimum.reduceat(z, first))
+    weight = stillness * (down | ~any_down[owner]) * np.exp(-np.maximum(z - lowest[owner], 0.0) / softness)
+    n = len(first)
+    return np.bincount(owner, weight * z, n) / np.maximum(np.bincount(owner, weight, n), 1e-300)
+
+
+def _pitched(along: Array, rise: Array) -> Array:
+    """Vectors (n, 3) of the same length and heading that rise by ``rise``."""
+    whole, ahead = dot(along, along), np.hypot(along[:, 0], along[:, 1])
+    level = np.sqrt(np.maximum(whole - rise**2, 1e-12)) / np.maximum(ahead, 1e-9)
+    return np.column_stack([along[:, 0] * level, along[:, 1] * level, rise])
+
+
+def _most(points: Array, weight: Array, owner: Indices, n: int) -> tuple[Array, Array]:
+    """Where most of each contact's points lie (n, 3), and how far most of them are from there (n,).
+
+    Means in which what lies farther away than the mean distance counts little (and less and less): a foot that stands still and comes or
+    leaves at the edges of its contact is found where it stands; of one that slides evenly it is the middle.
+    """
+    total = np.maximum(np.bincount(owner, weight, n), 1e-12)
+    place = np.column_stack([np.bincount(owner, points[:, c] * weight, n) / total for c in range(3)])
+    away = np.zeros(len(points))
+    for _ in range(REPEATS):
+        away = np.sqrt(dot(points - place[owner], points - place[owner]))
+        scale = np.maximum(np.bincount(owner, away * weight, n) / total, 1e-5)
+        near = weight / (1.0 + (away / scale[owner]) ** 2) ** 2
+        weight, total = near, np.maximum(np.bincount(owner, near, n), 1e-12)
+        place = np.column_stack([np.bincount(owner, points[:, c] * near, n) / total for c in range(3)])
+    away = np.sqrt(dot(points - place[owner], points - place[owner]))
+    return place, np.bincount(owner, away * weight, n) / total

@@ -63,9 +63,12 @@ class Levels:
 
 
 def find_levels(
-    ground: Ground, feet: Feet, side: Indices, ball: Array, ahead: Array, floor: Array, times: Array, settings: FeetSettings
+    ground: Ground, feet: Feet, side: Indices, ball: Array, ahead: Array, floor: Array, times: Array, still: Flags, settings: FeetSettings
 ) -> Levels:
-    """Lay every contact's sole on what is under it; toes and heels come out of risers and walls."""
+    """Lay every contact's sole on what is under it; toes and heels come out of risers and walls.
+
+    What is ``still`` (n,), lies on its level already and sticks in nothing stays where it is.
+    """
     n = len(side)
     heel = -np.array([leg.sole.heel_offset + leg.sole.ball_offset for leg in feet.legs])[side]  # type: ignore[operator]
     tip = np.array([leg.sole.toe_length for leg in feet.legs])[side]  # type: ignore[arg-type]
@@ -76,6 +79,7 @@ def find_levels(
     rise = np.zeros(n)
     under = follow(ground, at, ahead, offsets, floor, times, steepest, settings)
     shift = _out_of_risers(under, offsets, ahead, tip, heel, settings)
+    shift = np.where(still & _lies(under, offsets, ahead, floor), 0.0, shift)
     shift = _walls(ground, under, at, ahead, shift, heel, tip, times, settings)
     moved = np.abs(shift) > 1e-9
     if np.any(moved):
@@ -139,6 +143,15 @@ def _out_of_risers(under: Under, offsets: Array, ahead: Array, tip: Array, heel:
     rather = ~other[:, -1] & np.any(other, axis=1) & (forth > onto) & (onto > 0.0)
     forth, back = np.where(rather, 0.0, forth), np.where(rather, onto, back)
     return np.minimum(np.nan_to_num(forth, posinf=0.0), limit) - np.minimum(np.nan_to_num(back, posinf=0.0), limit)
+
+
+def _lies(under: Under, offsets: Array, ahead: Array, floor: Array) -> Flags:
+    """(n,): whether the source's sole lies on its level as it is, with no higher one under any of it."""
+    plane = _plane(under, offsets, ahead)
+    with np.errstate(invalid="ignore"):
+        slope = -dot(plane.normal, ahead) / np.maximum(plane.normal[:, 2], 0.2)
+        above = under.height - (plane.height[:, None] + slope[:, None] * offsets)
+        return plane.found & (np.abs(plane.height - floor) < 0.001) & ~np.any(above[:, SOLE] > 0.04, axis=1)
 
 
 def _walls(

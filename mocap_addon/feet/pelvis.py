@@ -53,12 +53,14 @@ def band(legs: Legs, target: Array, inside: Feet, settings: FeetSettings) -> tup
 
 
 def _to_the_edges(limit: Array, foot: Stretches, tighter: Callable[[Array, Array], Array]) -> None:
-    """Limits of the first and the last frame of a contact also hold for where it really begins and ends."""
+    """Limits of the first and the last frame of a contact also hold for where it really begins and ends; by themselves they do not move
+    a pelvis that may stay where it is."""
     first, last, begin, finish = foot.spans()
     long = last > first
     for here, there, at in ((first[long], first[long] + 1, begin[long]), (last[long], last[long] - 1, finish[long])):
         rate = (limit[there] - limit[here]) / (foot.times[there] - foot.times[here])
-        limit[here] = tighter(limit[here], limit[here] + rate * (at - foot.times[here]))
+        there = limit[here] + rate * (at - foot.times[here])
+        limit[here] = tighter(limit[here], np.where(there * limit[here] < 1e-6 * np.abs(there), 0.0, there))
 
 
 def trend(rise: Array, inside: Feet, settle: float) -> Array:

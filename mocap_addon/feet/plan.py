@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..motion.errors import MocapError
 from ..motion.take import Take
-from . import als, bake, clearance, contacts, pelvis, report, signals, terrain
+from . import als, bake, clearance, contacts, pelvis, report, signals, terrain, toes
 from .body import Feet
 from .contacts import Contacts
 from .footprints import Prints, find_prints
@@ -18,7 +18,7 @@ from .ground import Ground, Plane
 from .job import Job
 from .paths import Path, find_path
 from .pose import legs_of, soles
-from .result import BALL, FeetResult, Gates
+from .result import BALL, TOE, FeetResult, Gates
 from .settings import FeetSettings
 
 Array = NDArray[np.float64]
@@ -125,18 +125,21 @@ def _plant(job: Job, gate: Array, gates: Gates) -> FeetResult:
         baked, shift, path = als.als_feet(job, gate, gates.foot_lock, prints, path)
         surface = clearance.under(job.ground, baked.soles, take.times, settings)
         return _result(job, gate, prints, path, baked, shift, baked.soles, surface)
-    points = soles(feet, path.ankle, path.foot, bake.toe_joints(legs, path.ankle, path.foot), path.toe, path.normal)
+    joints = bake.toe_joints(legs, path.ankle, path.foot)
+    points = soles(feet, path.ankle, path.foot, joints, path.toe, path.normal)
     surface = clearance.under(job.ground, points, take.times, settings)
+    bent, points[:, :, TOE] = toes.bent_toes(feet, path, points, surface, joints, take.times)
     height = surface.height.reshape(-1, 2, 3)
-    need = clearance.needed(points, height, job.soles[..., 2] - path.floor[..., None], path.held, settings)
+    room = (job.soles[..., 2] - path.floor[..., None]) * path.touched[..., None]
+    need, least = (clearance.needed(points, height, own, path.held, settings) for own in (room, np.zeros_like(room)))
     ankle = path.ankle.copy()
     for side in range(2):
         if np.any(prints.side == side):
-            ankle[:, side, 2] += clearance.lift(need[:, side], path.held[:, side], take.times)
+            ankle[:, side, 2] += clearance.lift(need[:, side], least[:, side], path.held[:, side], take.times)
     shift = np.zeros((take.frames, 3))
     if not settings.pin_hips and len(prints.side):
         shift[:, 2] = pelvis.offset(legs, ankle, path.rise, path.inside, settings) * gate.max(axis=1)
-    baked = bake.bake(take, feet, legs, shift, ankle, path.foot, path.toe, path.normal, gate, settings)
+    baked = bake.bake(take, feet, legs, shift, ankle, path.foot, bent, path.normal, gate, settings)
     return _result(job, gate, prints, path, baked, shift, points, surface)
 
 

@@ -76,8 +76,8 @@ def test_a_recording_on_a_ground(name, ground):
     assert len(result.footprints) >= 4
     assert after < 0.01 and after < max(0.2 * before, 0.003)  # the cleanest take slides by 5 mm/s as it is
     report = result.report["after"]
-    assert report["penetration_contact_mm"] <= 5.5 and report["penetration_swing_mm"] <= 10.0
-    assert report["gap_mm"] <= 5.0 or name == "jumps and turns"
+    assert report["penetration_contact_mm"] <= 5.0 and report["penetration_swing_mm"] <= 10.0
+    assert report["gap_mm"] <= 5.0
     z, z_new = (t.global_positions[:, feet.hips, 2] for t in (take, new))
     fps = 1.0 / np.median(np.diff(take.times))
     assert jerk(z_new, fps) <= 1.5 * jerk(z, fps)
@@ -105,22 +105,17 @@ def flips(take, new, feet):
     return count
 
 
-@pytest.mark.parametrize("name", ["walk", "figure of eight", "mvn"])
-def test_a_second_bake_finds_next_to_nothing_to_do(name):
-    """A take that is clean because it was baked keeps its planted feet within 2.5 mm (95 %; single edges of contacts 10 mm)."""
+@pytest.mark.parametrize("name", TAKES)
+def test_a_clean_take_on_flat_ground_stays_as_it_is(name):
+    """A take whose feet stand still on the ground, as they do once it has been planted: no joint moves by 1 mm."""
     take, _, feet = loaded(name)
     first = plan_feet(take, feet)
     clean = first.onto(take)
     floor = Plane((0.0, 0.0, first.footprints[0].position[2]))
     second = plan_feet(clean, feet, floor)
-    again = second.onto(clean)
-    moved = np.linalg.norm(again.global_positions - clean.global_positions, axis=2)
-    for side, leg in enumerate(feet.legs):
-        held = (first.locks[:, side] > 0) & (second.locks[:, side] > 0)
-        held &= (take.times > take.times[0] + 0.5) & (take.times < take.times[-1] - 0.5)  # steps that the recording cuts in two
-        assert held.sum() > 30
-        planted = moved[held][:, [leg.foot, leg.toe]]
-        assert np.percentile(planted, 95) < 0.0025 and planted.max() < 0.010
+    assert len(second.footprints) >= 3
+    moved = np.linalg.norm(second.onto(clean).global_positions - clean.global_positions, axis=2)
+    assert moved.max() < 0.001
 
 
 def test_the_walk_on_hills_stands_on_them():
