@@ -55,6 +55,8 @@ class Contacts:
         Whether the feet bend at the ball; then their tips alone hold nothing.
     early, late : (F, 2, 3) arrays or None
         Seconds by which each part's contact begins before its first frame and goes on after its last; None: not at all.
+    on_scene : bool
+        The take was made for the scene: its feet are on that wherever they are slow.
     """
 
     parts: Flags
@@ -64,6 +66,7 @@ class Contacts:
     has_toe: tuple[bool, bool] = (True, True)
     early: Array | None = None
     late: Array | None = None
+    on_scene: bool = False
 
     def edges(self, side: int, flat: bool = False) -> tuple[Array | None, Array | None]:
         """``early`` and ``late`` (F,) of where a foot is held, from the first to the last of its parts; or flat, with heel and ball."""
@@ -164,7 +167,8 @@ def detect(
     z = soles[..., 2]
     floor = own_floor(z, enter_slow)
     level = floor
-    if floor is None and over_scene is not None and _on_scene(over_scene, enter_slow):
+    on_scene = floor is None and over_scene is not None and _on_scene(over_scene, enter_slow)
+    if on_scene and over_scene is not None:
         z, level = np.where(np.isnan(over_scene), NOWHERE, over_scene), 0.0
     height = _over_floor(z, enter_slow, level) if level is not None else _over_lowest(z, dt, over_scene)
     lowest = z.min(axis=2)
@@ -184,7 +188,7 @@ def detect(
         _drop_raised(parts, soles, settings.enter_height * scale)
     _trim(parts, v, stay_speed, signals.half_width(LANDING, dt))
     parts, early, late = edges.follow(soles, times, parts, carried)
-    return replace(summed(parts, has_toe, floor), early=early, late=late)
+    return replace(summed(parts, has_toe, floor), early=early, late=late, on_scene=on_scene)
 
 
 def _trim(parts: Flags, v: Array, fastest: Array, most: int) -> None:
@@ -278,7 +282,7 @@ def obey(found: Contacts, gates: Gates, times: Array, soles: Array, has_toe: tup
         bare = on & ~parts[:, side, :2].any(axis=1)
         parts[bare, side, BALL] = True
         parts[bare & (soles[:, side, HEEL, 2] < soles[:, side, BALL, 2] + RAISED), side, HEEL] = True
-    out = summed(parts, has_toe, found.floor)
+    out = replace(summed(parts, has_toe, found.floor), on_scene=found.on_scene)
     if found.early is None or found.late is None:
         return out
     then, now = (np.diff(p.astype(np.int8), axis=0, prepend=0, append=0) for p in (found.parts, parts))

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..motion import quat
-from . import signals, worth
+from . import signals, ways, worth
 from .body import Feet
 from .contacts import Contacts
 from .footprints import Prints
@@ -45,18 +45,12 @@ SWAY = 4.0
 """Hz: what is faster is no pitch but noise."""
 SETTLING = 0.06
 """Seconds next to rolling in which pitch is left alone; as long again until all of it is taken away."""
-LEAN = 0.08
-"""Metres of height over a slope up to which a foot keeps it along the normal."""
 NEAR = 0.005
 """Metres: toes lie on the ground while the ball is no higher; from twice that on they are left alone."""
 LANDING = 0.1
 """Seconds that a foot takes to land or to leave, at most."""
 NOTHING = 0.0007
 """Metres: a footprint that its source is no farther from is left alone; twice as far, all the work is done."""
-AHEAD, BEHIND = 0.24, 0.15
-"""Parts of a swing that a foot is ahead of its source on a step down, or behind it on a step up, at most."""
-UP_PART = 0.95
-"""A foot that steps up has risen in this first part of its way, one that steps down falls in the last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,18 +131,18 @@ class _Foot:
         self._carry(ground, prints, times, at, moving)
         self.worth = np.ones(len(prints.side))
         self.worth[np.unique(self.which)] = self._worth(soles[:, side], legs.foot[:, side], found.flat[:, side] & self.held, at, times)
-        prints = worth.for_what_it_is_worth(prints, self.worth)
-        abrupt = _abrupt(prints, self.owner, inside)
-        part = 1.0 - (1.0 - UP_PART) * signals.ease((np.abs(abrupt) - 0.03) / 0.07)
+        steps = ways.stepped(ground, prints, mine, times, settings)
+        prints = worth.for_what_it_is_worth(prints, self.worth, sloping=not found.on_scene)
+        abrupt = ways.abrupt(prints, self.owner, inside) * steps[self.owner[np.minimum(inside.after, len(times) - 1)]]
         ball = soles[:, side, BALL]
-        self.rise = _followed(prints, self.owner, ball[:, :2], inside, part)
+        self.rise = ways.followed(prints, self.owner, ball[:, :2], inside, abrupt)
         self.floor = between(self._spread(prints.source[:, 2], at), inside)
         tilt = quat.exp(between(self._spread(quat.log(prints.tilt), at), inside))
         base = quat.mul(tilt, legs.foot[:, side])
         base_ankle = ball + quat.rotate(tilt, legs.ankle[:, side] - ball)
         base_ankle[:, 2] += self.rise
-        base_ankle += _leant(np.maximum(ball[:, 2] - self.floor, 0.0), tilt)
-        base_ankle[:, :2] += _hurried(ball[:, :2], abrupt, inside)
+        base_ankle += ways.leant(np.maximum(ball[:, 2] - self.floor, 0.0), tilt)
+        base_ankle[:, :2] += ways.hurried(ball[:, :2], abrupt, inside)
         ease = (settings.ease_out, settings.ease_in)
         flat = Stretches.of(found.flat[:, side] & self.held, times, *found.edges(side, flat=True))
         self.foot = quat.mul(self._laid(base, inside, flat, at, ease), base)
@@ -306,65 +300,6 @@ def lowering(arm: Array, axis: Array, normal: Array, height: Array) -> Array:
     wanted = np.arcsin(np.clip((height - dot(axis * dot(arm, axis)[:, None], normal)) / radius, -1.0, 1.0))
     turn = np.arctan2(y, x) - wanted  # a positive turn about the left axis takes the tip down
     return np.clip((turn + np.pi) % (2.0 * np.pi) - np.pi, -0.5 * np.pi, 0.5 * np.pi)
-
-
-def _leant(height: Array, tilt: Array) -> Array:
-    """(F, 3): from straight over the plane to as high along its normal, for a foot that comes down to it or leaves it.
-
-    So heel strikes and toe-offs meet a slope as they meet the floor. High up only a little of it is left: legs stay apart.
-    """
-    up = np.zeros((len(height), 3))
-    up[:, 2] = LEAN * np.tanh(height / LEAN)
-    return quat.rotate(tilt, up) - up
-
-
-def _abrupt(prints: Prints, owner: Indices, inside: Stretches) -> Array:
-    """(F,): how much higher than its last the next footprint is than the slopes at both tell: edges on the way, metres. 0 in contact."""
-    before, after = inside.before, inside.after
-    swing = np.flatnonzero((owner < 0) & (before >= 0) & (after < len(owner)))
-    out = np.zeros(len(owner))
-    a, b = owner[before[swing]], owner[after[swing]]
-    way = (prints.place[b] - prints.place[a])[:, :2]
-    slope = -0.5 * sum(dot(prints.normal[k][:, :2], way) / np.maximum(prints.normal[k][:, 2], 0.2) for k in (a, b))
-    out[swing] = prints.rise[b] - prints.rise[a] - slope
-    return out
-
-
-def _followed(prints: Prints, owner: Indices, ball: Array, inside: Stretches, part: Array) -> Array:
-    """(F,): how much a foot is raised; on its way it goes from the plane of its last footprint over to that of the next.
-
-    On an even slope both are the same, and the foot keeps the height over it that it has over its own floor.
-    """
-    before, after = inside.before, inside.after
-    b, a = np.where(before < 0, after, before), np.where(after >= len(owner), before, after)
-    ends = (before < 0) | (after >= len(owner))
-
-    def on_plane(k: Indices) -> Array:
-        slope = -prints.normal[k][:, :2] / np.maximum(prints.normal[k][:, 2:], 0.2)
-        return prints.rise[k] + dot(slope, np.where(ends[:, None], ball[b], ball) - prints.source[k][:, :2])
-
-    last, then = on_plane(owner[b]), on_plane(owner[a])
-    x = inside.way()
-    up = prints.rise[owner[a]] > prints.rise[owner[b]]
-    return last + (then - last) * signals.ease(np.where(up, x / part, (x - (1.0 - part)) / part))
-
-
-def _hurried(ball: Array, abrupt: Array, inside: Stretches) -> Array:
-    """(F, 2): level shifts that let a foot be ahead of its source on a step down and behind it on a step up.
-
-    So it is over its place before it comes down to it, and has risen before it gets to an edge. The source is taken at another time of
-    the swing, ``x' = x + 16 a x^2 (1 - x)^2``, which begins and ends as the source does.
-    """
-    swing = np.flatnonzero(abrupt != 0.0)
-    out = np.zeros_like(ball)
-    if len(swing) == 0:
-        return out
-    fall, x = -abrupt[swing], inside.way()[swing]
-    amount = np.clip(1.5 * fall, -BEHIND, AHEAD) * signals.ease((np.abs(fall) - 0.03) / 0.07)
-    there = inside.times[swing] + (inside.since + inside.until)[swing] * 16.0 * amount * (x * (1.0 - x)) ** 2
-    for c in range(2):
-        out[swing, c] = np.interp(there, inside.times, ball[:, c]) - ball[swing, c]
-    return out
 
 
 def _owners(prints: Prints, mine: Indices, frames: int) -> Indices:

@@ -35,9 +35,9 @@ def lower_third(x: Array, mask: Flags, first: Indices) -> Array:
     return out
 
 
-def for_what_it_is_worth(prints: Prints, worth: Array) -> Prints:
-    """Footprints that ask for less where there is less to do: rise, tilt and slope."""
-    slope = prints.normal[:, :2] / np.maximum(prints.normal[:, 2:], 0.2) * worth[:, None]
+def for_what_it_is_worth(prints: Prints, worth: Array, sloping: bool = True) -> Prints:
+    """Footprints that ask for less where there is less to do: rise, tilt and slope. ``sloping`` off: the source's way has the slopes."""
+    slope = prints.normal[:, :2] / np.maximum(prints.normal[:, 2:], 0.2) * (worth[:, None] if sloping else 0.0)
     normal = unit(np.column_stack([slope, np.ones(len(slope))]))
     return replace(prints, rise=prints.rise * worth, tilt=quat.exp(quat.log(prints.tilt) * worth[:, None]), normal=normal)
 

@@ -118,6 +118,33 @@ def test_a_clean_take_on_flat_ground_stays_as_it_is(name):
     assert moved.max() < 0.001
 
 
+def aside(take, new, feet):
+    """How far the balls of the feet are from where the take has them, seen from above: metres, (F, 2)."""
+    joints = [leg.toe for leg in feet.legs]
+    return np.linalg.norm((new.global_positions - take.global_positions)[:, joints, :2], axis=2)
+
+
+@pytest.mark.parametrize("ground", ["flat", "hills"])
+@pytest.mark.parametrize("name", TAKES)
+def test_over_smooth_ground_feet_go_the_way_they_went(name, ground):
+    """Only steps make a foot be ahead of its source or behind it; what else moves it is that it stands in one place."""
+    take, _, feet = loaded(name)
+    new = plan_feet(take, feet, grounds(take, feet.hips)[ground]).onto(take)
+    assert aside(take, new, feet).max() < 0.07
+    assert np.median(aside(take, new, feet)) < 0.02
+
+
+@pytest.mark.parametrize("ground", ["hills", "stairs"])
+@pytest.mark.parametrize("name", TAKES)
+def test_what_was_planted_on_a_ground_goes_the_same_way_again(name, ground):
+    """A take that was made for the ground has its slopes and steps in its own way already."""
+    take, _, feet = loaded(name)
+    surface = grounds(take, feet.hips)[ground]
+    first = plan_feet(take, feet, surface).onto(take)
+    second = plan_feet(first, feet, surface).onto(first)
+    assert aside(first, second, feet).max() < 0.03
+
+
 def test_the_walk_on_hills_stands_on_them():
     """Against the height function itself, not the report."""
     take, _, feet = loaded("figure of eight")
