@@ -235,11 +235,26 @@ def _assign(chosen: Playing, undo: ExitStack) -> None:
     compat.assign(animation, chosen.action, chosen.slot)
 
 
+def posed(obj: bpy.types.Object) -> bpy.types.bpy_prop_collection:
+    """The pose bones; an object that a script has just made has some once it was evaluated.
+
+    Raises
+    ------
+    RigError
+        It never is, for it stands in no collection of the scene.
+    """
+    if obj.pose is None:
+        bpy.context.view_layer.update()
+    if obj.pose is None:
+        raise RigError(f'"{obj.name}" is in no collection of this scene, so it has no pose; link it to one.')
+    return obj.pose.bones
+
+
 def restorer(obj: bpy.types.Object) -> Callable[[], None]:
     """What puts action, slot, NLA switch, pose and object transform back as they are now."""
     animation = obj.animation_data
     kept = None if animation is None else (animation.action, compat.assigned_slot(animation), animation.use_nla)
-    bones = obj.pose.bones
+    bones = posed(obj)
     pose = {name: np.empty(width * len(bones), dtype=np.float32) for name, width in _POSE}
     for name, values in pose.items():
         bones.foreach_get(name, values)

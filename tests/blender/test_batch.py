@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mocap_addon import formats
-from mocap_addon.blender import armature, characters, compat, scenes
+from mocap_addon.blender import armature, characters, compat, export_character, scenes
 from mocap_addon.blender.batch import retarget_all, takes_of_rig
 from mocap_addon.blender.job import JobOptions, retarget_onto
 from mocap_addon.motion.errors import MocapError
@@ -128,3 +128,16 @@ def test_every_take_lies_over_the_motion_there_was():
         )
         arm = [curve for curve in compat.all_curves(one.action) if "upperarm_l" in curve.data_path]
         assert max(np.ptp([key.co[1] for key in curve.keyframe_points]) for curve in arm) > 0.01
+
+
+def test_a_character_that_a_script_has_just_made(tmp_path):
+    """Blender gives an object its pose when it is evaluated; one that stands in no collection never is."""
+    new = bpy.data.objects.new("Second", character().data)
+    with pytest.raises(MocapError, match='"Second" is in no collection'):
+        export_character.export(new, tmp_path / "character.glb")
+    bpy.context.scene.collection.objects.link(new)
+    assert new.pose is None
+    assert len(retarget_all(new, walks(2))) == 2
+    third = bpy.data.objects.new("Third", new.data)
+    bpy.context.scene.collection.objects.link(third)
+    assert export_character.export(third, tmp_path / "character.glb").exists()
