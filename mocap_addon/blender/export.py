@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
@@ -357,12 +356,3 @@ class _Hidden:
         except OSError as error:
             raise FileError(f"The files cannot be written there ({error.strerror or error}).", self.target) from None
         return out
-
-
-def folder_for(target: str | Path) -> _Hidden:
-    """A hidden folder for :func:`write`."""
-    return _Hidden(target)
-
-
-Writer = Callable[[Job], tuple[list[ExportedFile], list[str]]]
-Rate = Fraction

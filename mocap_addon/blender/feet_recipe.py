@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, cast
 
 import bpy
@@ -176,8 +176,3 @@ def options_of(action: bpy.types.Action) -> FeetOptions:
     if stored is None:
         raise MocapError(f'The feet of the action "{action.name}" were not baked here; bake them first.')
     return FeetOptions.from_dict(stored.get("options") or {})
-
-
-def with_mode(options: FeetOptions, **changes: Any) -> FeetOptions:
-    """The options with some of their settings changed."""
-    return replace(options, settings=replace(options.settings, **changes))

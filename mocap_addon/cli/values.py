@@ -35,24 +35,23 @@ def address(text: str) -> tuple[str, int]:
 
 def speed(text: str) -> float:
     """How many times as fast."""
-    try:
-        speed = float(text)
-    except ValueError:
-        speed = 0.0
-    if not 0.01 <= speed <= 100.0:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a speed; 1 is as recorded, 2 twice as fast')
-    return speed
+    return _number(text, 0.01, 100.0, "a speed; 1 is as recorded, 2 twice as fast")
 
 
 def millimetres(text: str) -> float:
     """A length."""
+    return _number(text, 0.001, 1000.0, "a number of millimetres from 0.001 to 1000, such as 0.1")
+
+
+def _number(text: str, least: float, most: float, what: str) -> float:
+    """A number between two others; ``what`` it is says the sentence about one that is none."""
     try:
-        length = float(text)
+        number = float(text)
     except ValueError:
-        length = 0.0
-    if not 0.001 <= length <= 1000.0:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a number of millimetres from 0.001 to 1000, such as 0.1')
-    return length
+        number = least - 1.0
+    if not least <= number <= most:
+        raise argparse.ArgumentTypeError(f'"{text}" is not {what}')
+    return number
 
 
 def rate(text: str) -> Fraction:

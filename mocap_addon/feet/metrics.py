@@ -93,13 +93,6 @@ def flexion(legs: Legs, knee: Array | None = None, ankle: Array | None = None, h
     return np.arctan2(length(cross(a, b)), dot(a, b))
 
 
-def bend_side(thigh_frame_forward: Array, hip: Array, knee: Array, ankle: Array) -> Array:
-    """(F, 2): metres of the knee in front of the line from hip to ankle; negative where the leg bends the wrong way."""
-    w = unit(ankle - hip)
-    offset = knee - hip
-    return dot(offset - w * dot(offset, w)[..., None], thigh_frame_forward)
-
-
 def vertical_jerk(z: Array, times: Array, cutoff: float = 6.0) -> float:
     """Root mean square of the third derivative of a height (F,), m/s^3, after a low pass without delay."""
     dt = signals.spacing(times)

@@ -21,7 +21,6 @@ from .node_pose import NodeMotion
 
 Array = NDArray[np.float64]
 Path = Literal["rotation", "translation", "scale"]
-WIDTH: Mapping[Path, int] = {"rotation": 4, "translation": 3, "scale": 3}
 
 SAME = 1e-9
 """Numbers that differ by less are one value: a channel that moves less stands still."""

@@ -103,18 +103,3 @@ def numbers(sources: Sequence[str], limit: int) -> list[int]:
     """A number below ``limit`` for each source: its own where all are numbers of their own, else by their order."""
     own = [int(s) if s.isdecimal() and s.isascii() and len(s) < 10 else limit for s in sources]
     return own if len(set(own)) == len(own) and max(own, default=0) < limit else list(range(len(sources)))
-
-
-def unit_quaternions(q: Array, low: float = 0.95, high: float = 1.05) -> Array:
-    """Rotations ``(..., 4)`` made unit length; :class:`BrokenPacketError` when one is not a rotation (also NaN and infinite)."""
-    square = (q * q).sum(axis=-1)
-    if not (low * low <= square.min() and square.max() <= high * high):
-        raise BrokenPacketError("a quaternion is not of unit length")
-    return q / np.sqrt(square)[..., None]
-
-
-def finite_points(p: Array, limit: float = 1e5) -> Array:
-    """Places as they are; :class:`BrokenPacketError` when one is not finite or farther away than ``limit`` metres."""
-    if not (p.min() >= -limit and p.max() <= limit):
-        raise BrokenPacketError("a place is out of any room")
-    return p

@@ -34,8 +34,3 @@ def recognise(data: bytes) -> Decoder | None:
         if candidate.recognises(data):
             return candidate
     return None
-
-
-def for_port(port: int) -> Decoder | None:
-    """The protocol whose usual port this is."""
-    return next((d for d in PROTOCOLS.values() if d.default_port == port), None)

@@ -102,7 +102,9 @@ class Sequence(Generic[T]):
         run.append((number, item, fresh))
         del run[:-REMEMBERED]
         if len(run) >= 3 and arrival - self._forward_at > QUIET_SECONDS:
-            return self._begin_anew([(n, i) for n, i, taken in run if not taken], arrival, counted)
+            again = [(n, i) for n, i, taken in run[:-1] if not taken]
+            self.duplicates -= len(again)  # what they were taken for
+            return self._begin_anew([*again, (number, item)], arrival, counted)
         if not fresh:
             self.duplicates += 1
             return []

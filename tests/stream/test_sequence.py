@@ -52,6 +52,11 @@ def test_a_short_loop_begins_anew():
     assert sequence.restarts == 3 and len(taken) >= 4 * 30 - 3 * 12
 
 
+def test_a_run_that_begins_anew_with_a_number_not_seen_before_takes_that_too():
+    sequence, taken = feed([3, *[0] * 15, 1, 0, 1, 2])
+    assert taken == [3, 0, 1, 0, 1, 2] and (sequence.restarts, sequence.duplicates) == (1, 14)
+
+
 def test_a_loop_that_is_known_by_its_clock_loses_nothing():
     delays = [0.001 + (i // 100) * (100 / 60) for i in range(400)]
     for i in range(100, 400):  # after each restart the clock is measured anew, once three packets were seen
